@@ -10,7 +10,7 @@
 #include "table/own_table.h"
 #include "table/plan.h"
 
-using namespace interlock;
+namespace interlock {
 
 namespace {
 
@@ -25,6 +25,8 @@ struct AccessKind {
     const char* functions; // a literal of name[], in both schemas
     TableRight tables[12];
 };
+
+} // namespace
 
 // A monitor reads roles, tables and operations, and never a value of a row or a stored response.
 constexpr AccessKind kKinds[] = {
@@ -52,9 +54,7 @@ constexpr AccessKind kKinds[] = {
      "revoke_writer,suppress_history}",
      {}}};
 
-void change_access(const Arguments& arguments, const char* verb, const char* preposition);
-
-} // namespace
+static void change_access(const Arguments& arguments, const char* verb, const char* preposition);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(grant_access);
@@ -73,9 +73,7 @@ Datum revoke_access(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-const AccessKind& kind_argument(const Arguments& arguments, int n) {
+static const AccessKind& kind_argument(const Arguments& arguments, int n) {
     std::string_view given = arguments.view(n, "kind");
     for (const AccessKind& kind : kKinds)
         if (is_same_word(given, kind.name))
@@ -88,7 +86,7 @@ const AccessKind& kind_argument(const Arguments& arguments, int n) {
 
 // The server would say that of a function only, and grant in part what the caller may grant in
 // part.
-void require_owner() {
+static void require_owner() {
     if (has_privs_of_role(GetUserId(), owner_of_schema(internal_schema())))
         return;
     ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -97,7 +95,7 @@ void require_owner() {
 }
 
 // With their arguments, separated by commas.
-const char* functions_of(const AccessKind& kind) {
+static const char* functions_of(const AccessKind& kind) {
     run_command(psprintf(
         "SELECT pg_catalog.string_agg(o.identity, ', ') FROM pg_catalog.pg_proc p CROSS JOIN "
         "LATERAL "
@@ -108,7 +106,7 @@ const char* functions_of(const AccessKind& kind) {
     return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
-void change_access(const Arguments& arguments, const char* verb, const char* preposition) {
+static void change_access(const Arguments& arguments, const char* verb, const char* preposition) {
     const AccessKind& kind = kind_argument(arguments, 0);
     const char* role = arguments.name(1, "role");
     get_role_oid(role, false);
@@ -126,4 +124,4 @@ void change_access(const Arguments& arguments, const char* verb, const char* pre
     record_change(arguments, {.kind = "grant", .name = kind.name, .grantee = grantee});
 }
 
-} // namespace
+} // namespace interlock

@@ -5,16 +5,12 @@
 #include "server/result_row.h"
 #include "table/relation.h"
 
-using namespace interlock;
+namespace interlock {
 
-namespace {
-
-bool may_see(const LineName& name, bool sees_all);
-HTAB* new_sums();
-void add_line(HTAB* sums, LineCopy line);
-void put_line(ReturnSetInfo* output, const LineCopy& line);
-
-} // namespace
+static bool may_see(const LineName& name, bool sees_all);
+static HTAB* new_sums();
+static void add_line(HTAB* sums, LineCopy line);
+static void put_line(ReturnSetInfo* output, const LineCopy& line);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_contention);
@@ -44,18 +40,16 @@ Datum reset_contention(FunctionCallInfo) {
 }
 }
 
-namespace {
-
 constexpr const char* kKindNames[kCountedKinds] = {
     "other",     "versioning",    "transitions",       "marker",
     "ownership", "require_lease", "select_for_update", "escrow",
     "lease",     "key",           "applock",           "idempotency"};
 
-bool is_of_table(CountedKind kind) {
+static bool is_of_table(CountedKind kind) {
     return kind != CountedKind::kNone && static_cast<int>(kind) < kTableKinds;
 }
 
-bool may_see(const LineName& name, bool sees_all) {
+static bool may_see(const LineName& name, bool sees_all) {
     if (name.kind == CountedKind::kNone)
         return sees_all;
     if (name.database != MyDatabaseId)
@@ -65,7 +59,7 @@ bool may_see(const LineName& name, bool sees_all) {
     return sees_all || has_privs_of_role(GetUserId(), name.object);
 }
 
-HTAB* new_sums() {
+static HTAB* new_sums() {
     HASHCTL control = {};
     control.keysize = sizeof(LineName);
     control.entrysize = sizeof(LineCopy);
@@ -75,7 +69,7 @@ HTAB* new_sums() {
 }
 
 // One line for a key class, whichever roles use it, and for the tables of another database.
-void add_line(HTAB* sums, LineCopy line) {
+static void add_line(HTAB* sums, LineCopy line) {
     if (!is_of_table(line.name.kind) || line.name.database != MyDatabaseId)
         line.name.object = InvalidOid;
     bool found;
@@ -89,7 +83,7 @@ void add_line(HTAB* sums, LineCopy line) {
         sum->counters[i] += Min(line.counters[i], kCounterEnd - sum->counters[i]);
 }
 
-bool has_counted(const LineCopy& line) {
+static bool has_counted(const LineCopy& line) {
     for (uint64 counter : line.counters)
         if (counter != 0)
             return true;
@@ -97,7 +91,7 @@ bool has_counted(const LineCopy& line) {
 }
 
 // Another database may have another encoding.
-Datum class_text(const LineName& name) {
+static Datum class_text(const LineName& name) {
     char shown[kMostClassBytes];
     memcpy(shown, name.key_class, name.length);
     if (!pg_verify_mbstr(GetDatabaseEncoding(), shown, name.length, true))
@@ -107,14 +101,14 @@ Datum class_text(const LineName& name) {
     return PointerGetDatum(cstring_to_text_with_len(shown, name.length));
 }
 
-Datum span_of(uint64 microseconds) {
+static Datum span_of(uint64 microseconds) {
     auto* span = static_cast<Interval*>(palloc0(sizeof(Interval)));
     span->time = static_cast<TimeOffset>(microseconds);
     return IntervalPGetDatum(span);
 }
 
 // database, rel, kind, key_class, the counters up to retries, since, the others
-void put_line(ReturnSetInfo* output, const LineCopy& line) {
+static void put_line(ReturnSetInfo* output, const LineCopy& line) {
     constexpr int kNames = 4;
     constexpr int kBeforeSince = static_cast<int>(Counter::kRenewals);
     const LineName& name = line.name;
@@ -139,4 +133,4 @@ void put_line(ReturnSetInfo* output, const LineCopy& line) {
     add_result_row(output, values, nulls);
 }
 
-} // namespace
+} // namespace interlock

@@ -16,26 +16,24 @@
 #include "table/own_table.h"
 #include "table/plan.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock {
 
 constexpr const char* kDropSchema = "Drop the schema or rename it; CREATE EXTENSION creates it.";
 
-[[noreturn]] void refuse_schema(const char* schema, const char* detail, const char* hint) {
+[[noreturn]] static void refuse_schema(const char* schema, const char* detail, const char* hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("schema \"%s\" cannot be used for the extension", schema),
                     errdetail_internal("%s", detail), errhint("%s", hint)));
 }
 
 // The first row of a query for one text, null if it has none.
-const char* first_row(const char* query) {
+static const char* first_row(const char* query) {
     run_command(query);
     return SPI_processed == 0 ? nullptr
                               : SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
-void refuse_creators(const char* name, Oid schema, const char* hint) {
+static void refuse_creators(const char* name, Oid schema, const char* hint) {
     const char* role =
         first_row(psprintf("SELECT COALESCE(r.rolname, 'public') FROM pg_catalog.pg_namespace "
                            "n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) a LEFT JOIN "
@@ -48,7 +46,7 @@ void refuse_creators(const char* name, Oid schema, const char* hint) {
         refuse_schema(name, psprintf("Role \"%s\" may create objects in it.", role), hint);
 }
 
-void refuse_contents(const char* name, Oid schema) {
+static void refuse_contents(const char* name, Oid schema) {
     const char* object = first_row(
         psprintf("SELECT o.type OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) o.identity "
                  "FROM pg_catalog.pg_depend d CROSS JOIN LATERAL "
@@ -63,8 +61,6 @@ void refuse_contents(const char* name, Oid schema) {
     if (object != nullptr)
         refuse_schema(name, psprintf("It contains %s.", object), kDropSchema);
 }
-
-} // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(check_schemas);
@@ -115,3 +111,5 @@ Datum require_library(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 }
+
+} // namespace interlock

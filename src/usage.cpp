@@ -5,7 +5,7 @@
 #include "server/result_row.h"
 #include "server/usage_report.h"
 
-using namespace interlock;
+namespace interlock {
 
 namespace {
 
@@ -14,11 +14,11 @@ struct Output {
     bool sees_all;
 };
 
-void put_totals(const Output& output, const UsageReport& report);
-void put_roles(const Output& output, const UsageReport& report);
-void put_databases(const Output& output, const UsageReport& report);
-
 } // namespace
+
+static void put_totals(const Output& output, const UsageReport& report);
+static void put_roles(const Output& output, const UsageReport& report);
+static void put_databases(const Output& output, const UsageReport& report);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_usage);
@@ -38,16 +38,14 @@ Datum list_usage(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // Names of databases and roles are no secret; what a role uses is for its members.
-bool may_see(const Output& output, Oid role) {
+static bool may_see(const Output& output, Oid role) {
     return output.sees_all || has_privs_of_role(GetUserId(), role);
 }
 
 // what, database, role, used, of
-void put_row(const Output& output, const char* what, const char* database, const char* role,
-             int64 used, int64 of) {
+static void put_row(const Output& output, const char* what, const char* database, const char* role,
+                    int64 used, int64 of) {
     Datum values[5] = {CStringGetTextDatum(what), 0, 0, Int64GetDatum(used), Int64GetDatum(of)};
     bool nulls[5] = {false, database == nullptr, role == nullptr, false, of == kNotLimited};
     if (database != nullptr)
@@ -57,7 +55,7 @@ void put_row(const Output& output, const char* what, const char* database, const
     add_result_row(output.rows, values, nulls);
 }
 
-void put_totals(const Output& output, const UsageReport& report) {
+static void put_totals(const Output& output, const UsageReport& report) {
     ListCell* cell;
     foreach (cell, report.totals) {
         auto* use = static_cast<const ResourceUse*>(lfirst(cell));
@@ -65,13 +63,13 @@ void put_totals(const Output& output, const UsageReport& report) {
     }
 }
 
-const char* name_of_database(Oid database) {
+static const char* name_of_database(Oid database) {
     char* name = get_database_name(database);
     return name != nullptr ? name : psprintf("unknown (OID=%u)", database);
 }
 
 // The use of a database, or of all.
-void put_uses(const Output& output, const UsageReport& report, bool in_all) {
+static void put_uses(const Output& output, const UsageReport& report, bool in_all) {
     HASH_SEQ_STATUS scan;
     hash_seq_init(&scan, report.uses);
     while (auto* use = static_cast<DatabaseUse*>(hash_seq_search(&scan))) {
@@ -85,7 +83,7 @@ void put_uses(const Output& output, const UsageReport& report, bool in_all) {
     }
 }
 
-void put_roles(const Output& output, const UsageReport& report) {
+static void put_roles(const Output& output, const UsageReport& report) {
     ListCell* cell;
     foreach (cell, report.roles) {
         auto* use = static_cast<const ResourceUse*>(lfirst(cell));
@@ -95,8 +93,8 @@ void put_roles(const Output& output, const UsageReport& report) {
     put_uses(output, report, true);
 }
 
-void put_databases(const Output& output, const UsageReport& report) {
+static void put_databases(const Output& output, const UsageReport& report) {
     put_uses(output, report, false);
 }
 
-} // namespace
+} // namespace interlock

@@ -5,7 +5,7 @@
 #include "table/row.h"
 #include "version/version.h"
 
-using namespace interlock;
+namespace interlock::children {
 
 namespace {
 
@@ -25,14 +25,14 @@ struct Written {
     int count;
 };
 
-CallSite* call_site(FunctionCallInfo fcinfo);
-bool find_site_guard(CallSite* site, Oid table);
-bool is_restored(const CallSite& site);
-void add_parent(Written* written, int first_value);
-bool changes_row(const Written& written);
-bool look_at(ChangedParent* parent, Oid child);
-
 } // namespace
+
+static CallSite* call_site(FunctionCallInfo fcinfo);
+static bool find_site_guard(CallSite* site, Oid table);
+static bool is_restored(const CallSite& site);
+static void add_parent(Written* written, int first_value);
+static bool changes_row(const Written& written);
+static bool look_at(ChangedParent* parent, Oid child);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(changes_parent);
@@ -55,9 +55,7 @@ Datum changes_parent(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-[[noreturn]] void refuse_call() {
+[[noreturn]] static void refuse_call() {
     ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                     errmsg("function \"%s\" must be called in WHEN of a trigger as "
                            "interlock.guard_children creates it",
@@ -66,7 +64,7 @@ namespace {
 
 // Only WHEN of a row trigger has these numbers for its two rows, and their system columns: a call
 // by hand cannot make up a row.
-CallSite* call_site(FunctionCallInfo fcinfo) {
+static CallSite* call_site(FunctionCallInfo fcinfo) {
     if (fcinfo->flinfo->fn_extra != nullptr)
         return static_cast<CallSite*>(fcinfo->flinfo->fn_extra);
     Node* expression = fcinfo->flinfo->fn_expr;
@@ -82,7 +80,7 @@ CallSite* call_site(FunctionCallInfo fcinfo) {
 }
 
 // False for a partitioned table: its rows are those of its partitions, whose triggers fire, too.
-bool find_site_guard(CallSite* site, Oid table) {
+static bool find_site_guard(CallSite* site, Oid table) {
     const TableInfo* info = cached_table_info(table);
     if (info != nullptr && info == site->info)
         return site->guard != nullptr;
@@ -104,7 +102,7 @@ bool find_site_guard(CallSite* site, Oid table) {
 }
 
 // As fires_in_restore(): the foreign key and the parent may be still to come.
-bool is_restored(const CallSite& site) {
+static bool is_restored(const CallSite& site) {
     if (!site.guard->is_clone || site.shape.old_values >= 0)
         return false;
     Relation rel = table_open(site.table, AccessShareLock);
@@ -116,7 +114,7 @@ bool is_restored(const CallSite& site) {
 // --- The parent of a row -------------------------------------------------------------------------
 
 // False for an integer that is none of the parent's type: no row has it.
-bool convert_integer(const ChildColumn& column, Datum* value) {
+static bool convert_integer(const ChildColumn& column, Datum* value) {
     int64 number = integer_of(column.type, *value);
     switch (column.parent_type) {
     case INT2OID:
@@ -132,7 +130,7 @@ bool convert_integer(const ChildColumn& column, Datum* value) {
 }
 
 // A length or a conversion of explicit casts may follow the value.
-Datum call_cast(FmgrInfo* function, Datum value) {
+static Datum call_cast(FmgrInfo* function, Datum value) {
     if (function->fn_nargs == 1)
         return FunctionCall1(function, value);
     if (function->fn_nargs == 2)
@@ -140,7 +138,7 @@ Datum call_cast(FmgrInfo* function, Datum value) {
     return FunctionCall3(function, value, Int32GetDatum(-1), BoolGetDatum(false));
 }
 
-Datum convert(const ChildColumn& column, Datum value) {
+static Datum convert(const ChildColumn& column, Datum value) {
     FmgrInfo asked;
     auto* function = const_cast<FmgrInfo*>(&column.function);
     KeyCast cast = column.cast;
@@ -173,7 +171,7 @@ Datum convert(const ChildColumn& column, Datum value) {
 }
 
 // The types of the arguments are those of the columns: this is the table of the trigger.
-ChangedParent* parent_of(const Written& written, int first_value) {
+static ChangedParent* parent_of(const Written& written, int first_value) {
     const ChildGuard& guard = *written.site->guard;
     Datum values[INDEX_MAX_KEYS];
     for (int i = 0; i < guard.count; i++) {
@@ -191,12 +189,12 @@ ChangedParent* parent_of(const Written& written, int first_value) {
 }
 
 // For each user anew, also where the parent is noted or moved: it is moved as the first of them.
-bool is_to_be_asked(const ChangedParent& parent) {
+static bool is_to_be_asked(const ChangedParent& parent) {
     return parent.asked_by != GetUserId() || (parent.name.by->has_marker && !parent.moved &&
                                               parent.asked != GetCurrentCommandId(false));
 }
 
-void add_parent(Written* written, int first_value) {
+static void add_parent(Written* written, int first_value) {
     ChangedParent* parent = first_value < 0 ? nullptr : parent_of(*written, first_value);
     if (parent == nullptr || (parent->noted && !is_to_be_asked(*parent)) ||
         (written->count > 0 && written->parents[0] == parent))
@@ -208,8 +206,8 @@ void add_parent(Written* written, int first_value) {
 
 // A versioned row has changed if its version has moved; another one, if a column has that is none
 // of a marker's.
-bool differ(const TableInfo* info, TupleTableSlot* old_row, TupleTableSlot* new_row) {
-    const Versioning* versioning = versioning_of(info);
+static bool differ(const TableInfo* info, TupleTableSlot* old_row, TupleTableSlot* new_row) {
+    const version::Versioning* versioning = version::versioning_of(info);
     if (versioning != nullptr && versioning->column != InvalidAttrNumber &&
         trigger_fires(versioning->enabled))
         return !same_value(info->columns, old_row, new_row, versioning->column);
@@ -221,13 +219,13 @@ bool differ(const TableInfo* info, TupleTableSlot* old_row, TupleTableSlot* new_
     return false;
 }
 
-bool fetch(Relation rel, Datum place, TupleTableSlot* slot) {
+static bool fetch(Relation rel, Datum place, TupleTableSlot* slot) {
     return table_tuple_fetch_row_version(
         rel, static_cast<ItemPointer>(static_cast<void*>(DatumGetPointer(place))), SnapshotAny,
         slot);
 }
 
-bool changes_row(const Written& written) {
+static bool changes_row(const Written& written) {
     const CallShape& shape = written.site->shape;
     if (shape.old_place < 0 || written.count == 2) // not an update, or the row moves
         return true;
@@ -247,7 +245,7 @@ bool changes_row(const Written& written) {
 
 // Asks each command anew, so that a marker that was taken since is met at the row, and not only at
 // the end of the transaction. Returns whether the parent is noted by this change.
-bool look_at(ChangedParent* parent, Oid child) {
+static bool look_at(ChangedParent* parent, Oid child) {
     ask_parent(*parent);
     parent->asked = GetCurrentCommandId(false);
     parent->asked_by = GetUserId();
@@ -257,4 +255,4 @@ bool look_at(ChangedParent* parent, Oid child) {
     return true;
 }
 
-} // namespace
+} // namespace interlock::children

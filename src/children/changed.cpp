@@ -3,7 +3,7 @@
 #include "server/transaction_end.h"
 #include "server/transaction_list.h"
 
-namespace interlock {
+namespace interlock::children {
 
 namespace {
 
@@ -14,16 +14,18 @@ struct Happened {
     bool restricted; // noted in a security-restricted operation
 };
 
-// In the transaction's context.
-HTAB* parents = nullptr;
-ParentColumns* columns = nullptr;
-const char* search_path = nullptr; // the last one
-TransactionList<Happened> happened = {};
-int pending = 0;
-int restricted = 0;    // how many were noted in such an operation
-int first_pending = 0; // none before it
+} // namespace
 
-void forget_all() {
+// In the transaction's context.
+static HTAB* parents = nullptr;
+static ParentColumns* columns = nullptr;
+static const char* search_path = nullptr; // the last one
+static TransactionList<Happened> happened = {};
+static int pending = 0;
+static int restricted = 0;    // how many were noted in such an operation
+static int first_pending = 0; // none before it
+
+static void forget_all() {
     parents = nullptr;
     columns = nullptr;
     search_path = nullptr;
@@ -31,7 +33,7 @@ void forget_all() {
     pending = first_pending = restricted = 0;
 }
 
-[[noreturn]] void raise_pending(const ChangedParent& left) {
+[[noreturn]] static void raise_pending(const ChangedParent& left) {
     const char* child = get_rel_name(left.child);
     ereport(ERROR,
             (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
@@ -50,7 +52,7 @@ void forget_all() {
 // A restricted operation defers no trigger, so at the end of its subtransaction they have fired,
 // too. The error is that of the table whose code has left one, and not of a transaction that tries
 // many tables.
-void refuse_pending(int first, bool only_restricted) {
+static void refuse_pending(int first, bool only_restricted) {
     for (int i = first; i < happened.count; i++) {
         CHECK_FOR_INTERRUPTS();
         const ChangedParent& parent = *happened[i].parent;
@@ -60,7 +62,7 @@ void refuse_pending(int first, bool only_restricted) {
     }
 }
 
-void end_transaction(XactEvent event, void*) {
+static void end_transaction(XactEvent event, void*) {
     switch (event) {
     case XACT_EVENT_PRE_COMMIT:
     case XACT_EVENT_PRE_PREPARE:
@@ -77,7 +79,7 @@ void end_transaction(XactEvent event, void*) {
     }
 }
 
-void take_back(const Happened& last) {
+static void take_back(const Happened& last) {
     if (last.moved) {
         last.parent->moved = false;
         pending++;
@@ -88,7 +90,8 @@ void take_back(const Happened& last) {
     }
 }
 
-void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId outer, void*) {
+static void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId outer,
+                               void*) {
     if (event == SUBXACT_EVENT_PRE_COMMIT_SUB && pending > 0 && restricted > 0)
         refuse_pending(happened.first_of(ended), true);
     int first = happened.first_of(ended);
@@ -102,7 +105,7 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
     first_pending = 0;
 }
 
-void add(ChangedParent* parent, bool moved) {
+static void add(ChangedParent* parent, bool moved) {
     bool is_restricted = !moved && InSecurityRestrictedOperation();
     happened.add({parent, moved, is_restricted});
     restricted += is_restricted ? 1 : 0;
@@ -110,11 +113,11 @@ void add(ChangedParent* parent, bool moved) {
 
 // --- Finding one ---------------------------------------------------------------------------------
 
-uint32 hash_of_name(const void* key, Size) {
+static uint32 hash_of_name(const void* key, Size) {
     return static_cast<const ChangedParent::Name*>(key)->hash;
 }
 
-int compare_names(const void* left, const void* right, Size) {
+static int compare_names(const void* left, const void* right, Size) {
     const auto* one = static_cast<const ChangedParent::Name*>(left);
     const auto* other = static_cast<const ChangedParent::Name*>(right);
     if (one->by != other->by)
@@ -126,7 +129,7 @@ int compare_names(const void* left, const void* right, Size) {
     return 0;
 }
 
-void create_table() {
+static void create_table() {
     static bool registered = false;
     register_once(&registered, end_transaction, end_subtransaction);
     HASHCTL control = {};
@@ -139,7 +142,7 @@ void create_table() {
                           HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
 }
 
-bool are_of(const ParentColumns& by, const ChildGuard& guard) {
+static bool are_of(const ParentColumns& by, const ChildGuard& guard) {
     if (by.table != guard.parent || by.count != guard.count)
         return false;
     for (int i = 0; i < guard.count; i++)
@@ -148,7 +151,7 @@ bool are_of(const ParentColumns& by, const ChildGuard& guard) {
     return true;
 }
 
-ParentColumns* columns_of(const ChildGuard& guard) {
+static ParentColumns* columns_of(const ChildGuard& guard) {
     for (ParentColumns* by = columns; by != nullptr; by = by->next)
         if (are_of(*by, guard))
             return by;
@@ -168,7 +171,7 @@ ParentColumns* columns_of(const ChildGuard& guard) {
     return by;
 }
 
-const Datum* copy_values(const ParentColumns& by, const Datum* values) {
+static const Datum* copy_values(const ParentColumns& by, const Datum* values) {
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
     auto* copies = static_cast<Datum*>(palloc(sizeof(Datum) * by.count));
     for (int i = 0; i < by.count; i++)
@@ -176,8 +179,6 @@ const Datum* copy_values(const ParentColumns& by, const Datum* values) {
     MemoryContextSwitchTo(caller);
     return copies;
 }
-
-} // namespace
 
 ChangedParent* changed_parent(const ChildGuard& guard, const Datum* values) {
     if (parents == nullptr)
@@ -197,15 +198,11 @@ ChangedParent* changed_parent(const ChildGuard& guard, const Datum* values) {
     return found;
 }
 
-namespace {
-
-const char* present_search_path() {
+static const char* present_search_path() {
     if (search_path == nullptr || strcmp(search_path, namespace_search_path) != 0)
         search_path = MemoryContextStrdup(TopTransactionContext, namespace_search_path);
     return search_path;
 }
-
-} // namespace
 
 void note_changed(ChangedParent* parent, Oid child) {
     Assert(!parent->noted);
@@ -240,4 +237,4 @@ void each_pending(VisitParent visit, void* closure) {
     first_pending = first;
 }
 
-} // namespace interlock
+} // namespace interlock::children

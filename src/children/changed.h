@@ -4,7 +4,7 @@
 
 #include "children/children.h"
 
-namespace interlock {
+namespace interlock::children {
 
 // The columns by which foreign keys name rows of a table. One for the transaction.
 struct ParentColumns {
@@ -54,4 +54,4 @@ int count_pending();
 using VisitParent = void (*)(void* closure, ChangedParent* parent);
 void each_pending(VisitParent visit, void* closure);
 
-} // namespace interlock
+} // namespace interlock::children

@@ -20,7 +20,7 @@
 
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::children {
 
 // How a value of the foreign key becomes one of the parent's key.
 // kAsked: as the catalog has it for each value, for casts of users, who can drop them and their
@@ -108,4 +108,4 @@ void require_foreign_key(Relation child, const TableInfo* info, const ChildGuard
 constexpr int kMostLevels = 16;
 int levels_above(Oid table);
 
-} // namespace interlock
+} // namespace interlock::children

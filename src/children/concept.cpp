@@ -5,11 +5,9 @@
 #include "children/mechanism.h"
 #include "table/part.h"
 
-namespace interlock {
+namespace interlock::children {
 
 int children_part;
-
-namespace {
 
 constexpr TablePart kPart = {
     .number = &children_part,
@@ -19,12 +17,10 @@ constexpr TablePart kPart = {
     .complete = load_foreign_keys,
 };
 
-} // namespace
-
 extern const Concept kChildrenConcept = {
     .name = "children",
     .parts = &kPart,
     .part_count = 1,
 };
 
-} // namespace interlock
+} // namespace interlock::children

@@ -11,22 +11,19 @@
 #include "table/plan.h"
 #include "version/version.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::children {
 
 constexpr const char* kTriggerPrefix = "zzz_interlock_children";
 constexpr const char* kTriggerFunction = "children_trigger";
 
-ForeignKey foreign_key_argument(const Arguments& arguments, int n, Relation child, Relation parent);
-void check_parent(Relation parent);
-void check_key(Relation child, Relation parent, const ForeignKey& key);
-void refuse_circle(Relation child, Relation parent);
-const ChildGuard* present_guard(Relation child, Relation parent, const ForeignKey& key);
-List* commands_to_create(Relation child, Relation parent, const ForeignKey& key);
-void run_all(List* commands);
-
-} // namespace
+static ForeignKey foreign_key_argument(const Arguments& arguments, int n, Relation child,
+                                       Relation parent);
+static void check_parent(Relation parent);
+static void check_key(Relation child, Relation parent, const ForeignKey& key);
+static void refuse_circle(Relation child, Relation parent);
+static const ChildGuard* present_guard(Relation child, Relation parent, const ForeignKey& key);
+static List* commands_to_create(Relation child, Relation parent, const ForeignKey& key);
+static void run_all(List* commands);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(guard_children);
@@ -88,24 +85,22 @@ Datum unguard_children(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // --- The foreign key -----------------------------------------------------------------------------
 
 // Calls visit(key) for each foreign key from child to parent.
 template <typename Visit>
-void each_foreign_key_to(Relation parent, Relation child, Visit&& visit) {
+static void each_foreign_key_to(Relation parent, Relation child, Visit&& visit) {
     each_foreign_key(RelationGetRelid(child), [&](const ForeignKey& key) {
         if (key.parent == RelationGetRelid(parent))
             visit(key);
     });
 }
 
-const char* column_of(Relation rel, AttrNumber column) {
+static const char* column_of(Relation rel, AttrNumber column) {
     return NameStr(TupleDescAttr(RelationGetDescr(rel), column - 1)->attname);
 }
 
-const char* list_columns(Relation rel, const AttrNumber* columns, int count) {
+static const char* list_columns(Relation rel, const AttrNumber* columns, int count) {
     StringInfoData list;
     initStringInfo(&list);
     for (int i = 0; i < count; i++)
@@ -113,15 +108,15 @@ const char* list_columns(Relation rel, const AttrNumber* columns, int count) {
     return list.data;
 }
 
-bool is_over(const ForeignKey& key, const Bitmapset* columns) {
+static bool is_over(const ForeignKey& key, const Bitmapset* columns) {
     Bitmapset* own = nullptr;
     for (int i = 0; i < key.count; i++)
         own = bms_add_member(own, key.columns[i]);
     return bms_equal(own, columns);
 }
 
-[[noreturn]] void refuse_foreign_key(Relation child, Relation parent, const char* present,
-                                     int count) {
+[[noreturn]] static void refuse_foreign_key(Relation child, Relation parent, const char* present,
+                                            int count) {
     const char* child_name = RelationGetRelationName(child);
     const char* parent_name = RelationGetRelationName(parent);
     bool is_reverse = false;
@@ -144,8 +139,8 @@ bool is_over(const ForeignKey& key, const Bitmapset* columns) {
                      "document_id", present)));
 }
 
-ForeignKey foreign_key_argument(const Arguments& arguments, int n, Relation child,
-                                Relation parent) {
+static ForeignKey foreign_key_argument(const Arguments& arguments, int n, Relation child,
+                                       Relation parent) {
     bool is_named = !arguments.is_null(n);
     Bitmapset* columns = nullptr;
     if (is_named) {
@@ -173,7 +168,7 @@ ForeignKey foreign_key_argument(const Arguments& arguments, int n, Relation chil
     return found;
 }
 
-const ChildGuard* present_guard(Relation child, Relation parent, const ForeignKey& key) {
+static const ChildGuard* present_guard(Relation child, Relation parent, const ForeignKey& key) {
     CallShape shape = {};
     shape.parent = RelationGetRelid(parent);
     shape.count = key.count;
@@ -183,7 +178,7 @@ const ChildGuard* present_guard(Relation child, Relation parent, const ForeignKe
 
 // --- The parent ----------------------------------------------------------------------------------
 
-bool is_in_index(Oid index, AttrNumber column) {
+static bool is_in_index(Oid index, AttrNumber column) {
     HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
     if (!HeapTupleIsValid(tuple))
         return false;
@@ -200,7 +195,7 @@ bool is_in_index(Oid index, AttrNumber column) {
 // A row whose version is part of a key is locked as for a change of the key when the version moves.
 // That excludes the locks that the foreign keys of other writers hold on it: each would wait for
 // the others.
-void refuse_version_in_key(Relation parent, AttrNumber version) {
+static void refuse_version_in_key(Relation parent, AttrNumber version) {
     ListCell* cell;
     foreach (cell, RelationGetIndexList(parent))
         if (is_in_index(lfirst_oid(cell), version))
@@ -213,12 +208,12 @@ void refuse_version_in_key(Relation parent, AttrNumber version) {
                      errhint("Replace the index by one without the version.")));
 }
 
-void check_parent(Relation parent) {
+static void check_parent(Relation parent) {
     const TableInfo* info = table_info(parent);
-    if (versioning_of(info) != nullptr)
-        refuse_version_in_key(parent, usable_versioning(parent, info)->column);
-    else if (marker_of(info) != nullptr)
-        usable_marker(parent, info);
+    if (version::versioning_of(info) != nullptr)
+        refuse_version_in_key(parent, version::usable_versioning(parent, info)->column);
+    else if (marker::marker_of(info) != nullptr)
+        marker::usable_marker(parent, info);
     else
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -227,7 +222,7 @@ void check_parent(Relation parent) {
                  errhint("Its owner can enable them: %s", call_for("enable_versioning", parent))));
 }
 
-void check_key(Relation child, Relation parent, const ForeignKey& key) {
+static void check_key(Relation child, Relation parent, const ForeignKey& key) {
     const TableInfo* info = table_info(parent);
     Bitmapset* columns = nullptr;
     for (int i = 0; i < key.count; i++)
@@ -242,7 +237,7 @@ void check_key(Relation child, Relation parent, const ForeignKey& key) {
                      RelationGetRelationName(child))));
 }
 
-bool leads_to(Oid table, Oid child, int depth) {
+static bool leads_to(Oid table, Oid child, int depth) {
     if (table == child || depth > kMostLevels)
         return true;
     Relation rel = try_relation_open(table, AccessShareLock);
@@ -257,7 +252,7 @@ bool leads_to(Oid table, Oid child, int depth) {
 }
 
 // A change would go up for ever, or rows of one table would be locked in no order.
-void refuse_circle(Relation child, Relation parent) {
+static void refuse_circle(Relation child, Relation parent) {
     if (!leads_to(RelationGetRelid(parent), RelationGetRelid(child), 1))
         return;
     ereport(ERROR,
@@ -274,7 +269,7 @@ void refuse_circle(Relation child, Relation parent) {
 constexpr const char* kEvents[kChildEvents] = {"insert", "update", "delete"};
 
 // The name of three triggers, before the event's name, of which none is there yet.
-const char* free_name(Relation child, const ForeignKey& key) {
+static const char* free_name(Relation child, const ForeignKey& key) {
     StringInfoData columns;
     initStringInfo(&columns);
     for (int i = 0; i < key.count; i++)
@@ -293,12 +288,12 @@ const char* free_name(Relation child, const ForeignKey& key) {
     }
 }
 
-void add_values(StringInfo call, Relation child, const ForeignKey& key, const char* side) {
+static void add_values(StringInfo call, Relation child, const ForeignKey& key, const char* side) {
     for (int i = 0; i < key.count; i++)
         appendStringInfo(call, ", %s.%s", side, quote_identifier(column_of(child, key.columns[i])));
 }
 
-const char* call_in(Relation child, Relation parent, const ForeignKey& key, int event) {
+static const char* call_in(Relation child, Relation parent, const ForeignKey& key, int event) {
     StringInfoData call;
     initStringInfo(&call);
     appendStringInfo(
@@ -315,7 +310,7 @@ const char* call_in(Relation child, Relation parent, const ForeignKey& key, int 
 }
 
 // Those that are there stay, and keep their state.
-List* commands_to_create(Relation child, Relation parent, const ForeignKey& key) {
+static List* commands_to_create(Relation child, Relation parent, const ForeignKey& key) {
     const ChildGuard* present = present_guard(child, parent, key);
     const char* name = free_name(child, key);
     List* commands = NIL;
@@ -333,7 +328,7 @@ List* commands_to_create(Relation child, Relation parent, const ForeignKey& key)
     return commands;
 }
 
-void run_all(List* commands) {
+static void run_all(List* commands) {
     with_spi([&] {
         ListCell* cell;
         foreach (cell, commands)
@@ -341,4 +336,4 @@ void run_all(List* commands) {
     });
 }
 
-} // namespace
+} // namespace interlock::children

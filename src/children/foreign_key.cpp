@@ -1,11 +1,10 @@
 #include "children/foreign_key.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::children {
 
 // Zero for what is no list of columns.
-int read_numbers(HeapTuple tuple, AttrNumber attribute, TupleDesc columns, AttrNumber* numbers) {
+static int read_numbers(HeapTuple tuple, AttrNumber attribute, TupleDesc columns,
+                        AttrNumber* numbers) {
     bool is_null;
     Datum value = heap_getattr(tuple, attribute, columns, &is_null);
     if (is_null)
@@ -18,7 +17,7 @@ int read_numbers(HeapTuple tuple, AttrNumber attribute, TupleDesc columns, AttrN
     return count;
 }
 
-bool read_foreign_key(HeapTuple tuple, TupleDesc columns, ForeignKey* key) {
+static bool read_foreign_key(HeapTuple tuple, TupleDesc columns, ForeignKey* key) {
     auto* constraint = reinterpret_cast<Form_pg_constraint>(GETSTRUCT(tuple));
     if (constraint->contype != CONSTRAINT_FOREIGN || is_of_period(constraint))
         return false;
@@ -27,8 +26,6 @@ bool read_foreign_key(HeapTuple tuple, TupleDesc columns, ForeignKey* key) {
     return key->count > 0 &&
            read_numbers(tuple, Anum_pg_constraint_confkey, columns, key->parents) == key->count;
 }
-
-} // namespace
 
 void each_foreign_key(Oid child, VisitForeignKey visit, void* closure) {
     ScanKeyData scan_key;
@@ -50,4 +47,4 @@ void add_column(StringInfo list, const char* name) {
     appendStringInfo(list, "%s%s", list->len > 0 ? ", " : "", quote_identifier(name));
 }
 
-} // namespace interlock
+} // namespace interlock::children

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::children {
 
 struct ForeignKey {
     Oid parent;
@@ -29,4 +29,4 @@ void each_foreign_key(Oid child, Visit&& visit) {
 // Adds a column to a list of names, quoted where SQL needs it.
 void add_column(StringInfo list, const char* name);
 
-} // namespace interlock
+} // namespace interlock::children

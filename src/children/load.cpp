@@ -6,7 +6,7 @@
 #include "table/own_table.h"
 #include "table/relation_code.h"
 
-namespace interlock {
+namespace interlock::children {
 
 const FuncExpr* call_in_when(Node* expression) {
     if (expression == nullptr || !IsA(expression, FuncExpr))
@@ -18,10 +18,8 @@ const FuncExpr* call_in_when(Node* expression) {
     return is_ours ? call : nullptr;
 }
 
-namespace {
-
 // The places of one side's columns, which stand together.
-bool add_column(CallShape* shape, int* values, int argument, int* seen, AttrNumber column) {
+static bool add_column(CallShape* shape, int* values, int argument, int* seen, AttrNumber column) {
     if (*values < 0)
         *values = argument;
     int n = (*seen)++;
@@ -33,12 +31,8 @@ bool add_column(CallShape* shape, int* values, int argument, int* seen, AttrNumb
     return true;
 }
 
-} // namespace
-
-namespace {
-
 // The first argument.
-Oid parent_in(const FuncExpr* call) {
+static Oid parent_in(const FuncExpr* call) {
     auto* argument = call->args != NIL ? static_cast<Node*>(linitial(call->args)) : nullptr;
     if (argument == nullptr || !IsA(argument, Const))
         return InvalidOid;
@@ -46,8 +40,6 @@ Oid parent_in(const FuncExpr* call) {
     bool is_table = constant->consttype == REGCLASSOID && !constant->constisnull;
     return is_table ? DatumGetObjectId(constant->constvalue) : InvalidOid;
 }
-
-} // namespace
 
 bool read_call(const FuncExpr* call, int old_side, int new_side, CallShape* shape) {
     *shape = {};
@@ -79,15 +71,13 @@ bool read_call(const FuncExpr* call, int old_side, int new_side, CallShape* shap
            is_update == (shape->old_place >= 0 && shape->new_place >= 0);
 }
 
-namespace {
-
-ChildGuards* guards_to_fill(TableInfo* info) {
+static ChildGuards* guards_to_fill(TableInfo* info) {
     if (info->parts[children_part] == nullptr)
         info->parts[children_part] = palloc0(sizeof(ChildGuards));
     return part_of<ChildGuards>(info, children_part);
 }
 
-bool is_about(const ChildGuard& guard, const CallShape& shape) {
+static bool is_about(const ChildGuard& guard, const CallShape& shape) {
     if (guard.parent != shape.parent || guard.count != shape.count)
         return false;
     for (int i = 0; i < guard.count; i++)
@@ -96,7 +86,7 @@ bool is_about(const ChildGuard& guard, const CallShape& shape) {
     return true;
 }
 
-ChildGuard* add_guard(TableInfo* info, const CallShape& shape, const Trigger* trigger) {
+static ChildGuard* add_guard(TableInfo* info, const CallShape& shape, const Trigger* trigger) {
     ChildGuards* guards = guards_to_fill(info);
     for (int i = 0; i < guards->count; i++)
         if (is_about(guards->first[i], shape))
@@ -117,7 +107,7 @@ ChildGuard* add_guard(TableInfo* info, const CallShape& shape, const Trigger* tr
 }
 
 // -1 for another kind of trigger.
-int event_of(const Trigger* trigger, const CallShape& shape) {
+static int event_of(const Trigger* trigger, const CallShape& shape) {
     constexpr int16 kAllEvents =
         TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_TRUNCATE;
     bool has_old = shape.old_values >= 0;
@@ -135,8 +125,6 @@ int event_of(const Trigger* trigger, const CallShape& shape) {
         return -1;
     }
 }
-
-} // namespace
 
 bool read_when(const Trigger* trigger, CallShape* shape) {
     if (trigger->tgqual == nullptr)
@@ -168,11 +156,9 @@ KeyCast key_cast(Oid from, Oid to, Oid* function) {
     }
 }
 
-namespace {
+static bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
 
-bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
-
-void load_cast(ChildColumn* column, MemoryContext memory) {
+static void load_cast(ChildColumn* column, MemoryContext memory) {
     if (column->type == column->parent_type)
         return;
     if (is_integer(column->type) && is_integer(column->parent_type)) {
@@ -191,7 +177,7 @@ void load_cast(ChildColumn* column, MemoryContext memory) {
         fmgr_info_cxt(function, &column->function, memory);
 }
 
-void load_column(const TableInfo* info, const ChildGuard& guard, ChildColumn* column) {
+static void load_column(const TableInfo* info, const ChildGuard& guard, ChildColumn* column) {
     column->type = getBaseType(TupleDescAttr(info->columns, column->column - 1)->atttypid);
     Oid type = get_atttype(guard.parent, column->parent);
     column->cast = KeyCast::kNone;
@@ -205,7 +191,7 @@ void load_column(const TableInfo* info, const ChildGuard& guard, ChildColumn* co
 
 // Takes the parent's columns from the constraint, if it is the guard's. Of several over the same
 // columns the first in the order of names counts.
-void take_foreign_key(ChildGuard* guard, const ForeignKey& key) {
+static void take_foreign_key(ChildGuard* guard, const ForeignKey& key) {
     if (guard->has_key || key.parent != guard->parent || key.count != guard->count)
         return;
     for (int i = 0; i < guard->count; i++)
@@ -215,8 +201,6 @@ void take_foreign_key(ChildGuard* guard, const ForeignKey& key) {
         guard->columns[i].parent = key.parents[i];
     guard->has_key = true;
 }
-
-} // namespace
 
 void load_foreign_keys(TableInfo* info) {
     auto* guards = part_of<ChildGuards>(info, children_part);
@@ -254,9 +238,7 @@ void require_foreign_key(Relation child, const TableInfo* info, const ChildGuard
              errhint("Add the foreign key again, or call interlock.unguard_children.")));
 }
 
-namespace {
-
-int levels_above(Oid table, int depth) {
+static int levels_above(Oid table, int depth) {
     if (depth > kMostLevels)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("guarded children go up through more than %d tables, or in a circle",
@@ -273,8 +255,6 @@ int levels_above(Oid table, int depth) {
     return most;
 }
 
-} // namespace
-
 int levels_above(Oid table) { return levels_above(table, 0); }
 
-} // namespace interlock
+} // namespace interlock::children

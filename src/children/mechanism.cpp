@@ -8,15 +8,13 @@
 #include "table/own_table.h"
 #include "table/settings_json.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::children {
 
 constexpr const char* kForeignKeys = "foreign_keys";
 
 // --- Reading -------------------------------------------------------------------------------------
 
-Jsonb* columns_json(Oid relid, const CallShape& shape) {
+static Jsonb* columns_json(Oid relid, const CallShape& shape) {
     const char* names[INDEX_MAX_KEYS];
     for (int i = 0; i < shape.count; i++) {
         const char* name = get_attname(relid, shape.columns[i], true);
@@ -25,17 +23,21 @@ Jsonb* columns_json(Oid relid, const CallShape& shape) {
     return json_texts(names, shape.count);
 }
 
+namespace {
+
 struct SeenKey {
     CallShape shape;
     int triggers;
 };
 
-bool is_same_key(const CallShape& left, const CallShape& right) {
+} // namespace
+
+static bool is_same_key(const CallShape& left, const CallShape& right) {
     return left.parent == right.parent && left.count == right.count &&
            memcmp(left.columns, right.columns, sizeof(AttrNumber) * left.count) == 0;
 }
 
-List* count_trigger(List* keys, const CallShape& shape) {
+static List* count_trigger(List* keys, const CallShape& shape) {
     ListCell* cell;
     foreach (cell, keys) {
         auto* key = static_cast<SeenKey*>(lfirst(cell));
@@ -50,7 +52,7 @@ List* count_trigger(List* keys, const CallShape& shape) {
 }
 
 // All of the table's.
-List* seen_keys(Oid relid) {
+static List* seen_keys(Oid relid) {
     Oid function = own_trigger_function("children_trigger");
     List* keys = NIL;
     each_trigger(relid, [&](const CatalogTriggers& triggers, HeapTuple row, Oid, Trigger* trigger) {
@@ -67,7 +69,7 @@ List* seen_keys(Oid relid) {
 }
 
 // Those that have all their triggers: guard_children creates the missing ones of the others.
-Jsonb* foreign_keys_to(Oid relid, Oid parent, List* keys) {
+static Jsonb* foreign_keys_to(Oid relid, Oid parent, List* keys) {
     JsonBuilder builder;
     builder.push(WJB_BEGIN_ARRAY);
     ListCell* cell;
@@ -82,7 +84,7 @@ Jsonb* foreign_keys_to(Oid relid, Oid parent, List* keys) {
     return builder.finish(WJB_END_ARRAY);
 }
 
-Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
+static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     CallShape shape;
     if (!read_when(trigger, &shape))
         return Reading::kForged;
@@ -97,17 +99,17 @@ Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
 
 // --- Planning ------------------------------------------------------------------------------------
 
-const char* parent_sql(const char* parent) {
+static const char* parent_sql(const char* parent) {
     return psprintf("parent => %s", quote_literal_cstr(parent));
 }
 
-bool has_key(JsonbContainer* keys, const JsonbValue* key) {
+static bool has_key(JsonbContainer* keys, const JsonbValue* key) {
     bool found = false;
     each_element(keys, [&](const JsonbValue* each) { found = found || same_value(*each, *key); });
     return found;
 }
 
-bool has_all(JsonbContainer* keys, JsonbContainer* others) {
+static bool has_all(JsonbContainer* keys, JsonbContainer* others) {
     bool all = true;
     each_element(others, [&](const JsonbValue* key) { all = all && has_key(keys, key); });
     return all;
@@ -115,8 +117,8 @@ bool has_all(JsonbContainer* keys, JsonbContainer* others) {
 
 // The foreign keys of one parent; `present` is null when there are none. One of several is not
 // removed alone.
-void plan_keys(SettingsPlan* plan, const char* path, const char* parent, JsonbContainer* present,
-               const JsonbValue* wanted) {
+static void plan_keys(SettingsPlan* plan, const char* path, const char* parent,
+                      JsonbContainer* present, const JsonbValue* wanted) {
     if (wanted == nullptr || wanted->type == jbvNull) { // the only one that there is
         if (present == nullptr || JsonContainerSize(present) == 0)
             plan->set("guard_children", parent_sql(parent));
@@ -136,13 +138,14 @@ void plan_keys(SettingsPlan* plan, const char* path, const char* parent, JsonbCo
     });
 }
 
-JsonbContainer* present_keys(Jsonb* present, const char* parent) {
+static JsonbContainer* present_keys(Jsonb* present, const char* parent) {
     const JsonbValue* object = present != nullptr ? member_of(&present->root, parent) : nullptr;
     return object != nullptr ? member_of(object->val.binary.data, kForeignKeys)->val.binary.data
                              : nullptr;
 }
 
-void plan_parent(SettingsPlan* plan, Jsonb* present, const char* name, const JsonbValue* wanted) {
+static void plan_parent(SettingsPlan* plan, Jsonb* present, const char* name,
+                        const JsonbValue* wanted) {
     Oid table = DatumGetObjectId(DirectFunctionCall1(regclassin, CStringGetDatum(name)));
     const char* parent = get_rel_name(table) != nullptr ? qualified_name(table) : name;
     const char* path = path_to("guard_children", name);
@@ -159,7 +162,7 @@ void plan_parent(SettingsPlan* plan, Jsonb* present, const char* name, const Jso
     plan_keys(plan, path_to(path, kForeignKeys), parent, there, member_of(object, kForeignKeys));
 }
 
-void plan_children(SettingsPlan* plan, Relation, Jsonb* present, const JsonbValue* wanted) {
+static void plan_children(SettingsPlan* plan, Relation, Jsonb* present, const JsonbValue* wanted) {
     JsonbContainer* object = object_at("guard_children", wanted);
     if (object == nullptr && present == nullptr)
         return;
@@ -170,8 +173,6 @@ void plan_children(SettingsPlan* plan, Relation, Jsonb* present, const JsonbValu
                 });
 }
 
-} // namespace
-
 extern const Mechanism kChildrenMechanism = {
     .name = "guard_children",
     .enable = "guard_children",
@@ -181,4 +182,4 @@ extern const Mechanism kChildrenMechanism = {
     .plan = plan_children,
 };
 
-} // namespace interlock
+} // namespace interlock::children

@@ -5,8 +5,8 @@
 
 #include "table/mechanism.h"
 
-namespace interlock {
+namespace interlock::children {
 
 extern const Mechanism kChildrenMechanism;
 
-} // namespace interlock
+} // namespace interlock::children

@@ -10,7 +10,7 @@
 #include "version/unseen.h"
 #include "version/version.h"
 
-namespace interlock {
+namespace interlock::children {
 
 namespace {
 
@@ -22,7 +22,9 @@ struct Parent {
     AttrNumber column; // that a write names: the version, or the status of the marker
 };
 
-const UniqueKey* key_of_columns(Relation rel, const TableInfo* info, ParentColumns* by) {
+} // namespace
+
+static const UniqueKey* key_of_columns(Relation rel, const TableInfo* info, ParentColumns* by) {
     Bitmapset* columns = nullptr;
     for (int i = 0; i < by->count; i++)
         columns = bms_add_member(columns, by->columns[i]);
@@ -49,24 +51,25 @@ const UniqueKey* key_of_columns(Relation rel, const TableInfo* info, ParentColum
 }
 
 // Zero: there is nothing to move or to ask in this session.
-AttrNumber column_to_write(Relation rel, const TableInfo* info) {
-    if (versioning_of(info) != nullptr && trigger_fires(versioning_of(info)->enabled))
-        return usable_versioning(rel, info)->column;
-    if (marker_of(info) != nullptr && trigger_fires(marker_of(info)->enabled))
-        return usable_marker(rel, info)->columns[kStatus].attnum;
+static AttrNumber column_to_write(Relation rel, const TableInfo* info) {
+    if (version::versioning_of(info) != nullptr &&
+        trigger_fires(version::versioning_of(info)->enabled))
+        return version::usable_versioning(rel, info)->column;
+    if (marker::marker_of(info) != nullptr && trigger_fires(marker::marker_of(info)->enabled))
+        return marker::usable_marker(rel, info)->columns[marker::kStatus].attnum;
     return InvalidAttrNumber;
 }
 
 // False when the table is gone, or nothing of it fires. The relation is then closed.
-bool open_parent(const ChangedParent& changed, LOCKMODE mode, Parent* parent) {
+static bool open_parent(const ChangedParent& changed, LOCKMODE mode, Parent* parent) {
     ParentColumns* by = changed.name.by;
     *parent = {};
     parent->rel = try_relation_open(by->table, mode);
     if (parent->rel == nullptr)
         return false;
     parent->info = table_info(parent->rel);
-    by->has_marker =
-        marker_of(parent->info) != nullptr && trigger_fires(marker_of(parent->info)->enabled);
+    by->has_marker = marker::marker_of(parent->info) != nullptr &&
+                     trigger_fires(marker::marker_of(parent->info)->enabled);
     parent->column = column_to_write(parent->rel, parent->info);
     if (parent->column == InvalidAttrNumber) {
         relation_close(parent->rel, NoLock);
@@ -78,11 +81,11 @@ bool open_parent(const ChangedParent& changed, LOCKMODE mode, Parent* parent) {
     return true;
 }
 
-void close_parent(const Parent& parent) { relation_close(parent.rel, NoLock); }
+static void close_parent(const Parent& parent) { relation_close(parent.rel, NoLock); }
 
 // --- Privileges ----------------------------------------------------------------------------------
 
-bool may_use(Oid relid, const Bitmapset* columns, AclMode right) {
+static bool may_use(Oid relid, const Bitmapset* columns, AclMode right) {
     if (pg_class_aclcheck(relid, GetUserId(), right) == ACLCHECK_OK)
         return true;
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
@@ -92,7 +95,7 @@ bool may_use(Oid relid, const Bitmapset* columns, AclMode right) {
     return true;
 }
 
-const char* list_columns(const TableInfo* info, const Bitmapset* columns) {
+static const char* list_columns(const TableInfo* info, const Bitmapset* columns) {
     StringInfoData list;
     initStringInfo(&list);
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
@@ -101,7 +104,7 @@ const char* list_columns(const TableInfo* info, const Bitmapset* columns) {
 }
 
 // Those of UPDATE parent SET version = version WHERE key = ...
-void require_rights(const Parent& parent) {
+static void require_rights(const Parent& parent) {
     Oid relid = RelationGetRelid(parent.rel);
     Bitmapset* written = bms_make_singleton(parent.column);
     Bitmapset* read = bms_union(parent.key.by->attnums, written);
@@ -120,10 +123,12 @@ void require_rights(const Parent& parent) {
 
 // --- Looking at the row --------------------------------------------------------------------------
 
-bool is_plain(const Parent& parent) {
+static bool is_plain(const Parent& parent) {
     return parent.rel->rd_rel->relkind == RELKIND_RELATION &&
            parent.rel->rd_rel->relam == HEAP_TABLE_AM_OID;
 }
+
+namespace {
 
 // A row as the active snapshot sees it.
 struct Sight {
@@ -132,13 +137,15 @@ struct Sight {
     bool is_null;
 };
 
-Sight sight_in(const Parent& parent, TupleTableSlot* slot) {
+} // namespace
+
+static Sight sight_in(const Parent& parent, TupleTableSlot* slot) {
     Sight sight = {true, 0, false};
     sight.value = slot_getattr(slot, parent.column, &sight.is_null);
     return sight;
 }
 
-Sight see_by_statement(const Parent& parent) {
+static Sight see_by_statement(const Parent& parent) {
     Sight sight = {};
     Snapshot snapshot = GetActiveSnapshot();
     as_restricted(parent.rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
@@ -164,23 +171,27 @@ Sight see_by_statement(const Parent& parent) {
 }
 
 // Without an index it reads by a statement.
-Sight see(const Parent& parent, Relation index, TupleTableSlot* slot) {
+static Sight see(const Parent& parent, Relation index, TupleTableSlot* slot) {
     if (index == nullptr)
         return see_by_statement(parent);
     return probe_key({parent.rel, parent.info, &parent.key}, index, slot) ? sight_in(parent, slot)
                                                                           : Sight{};
 }
 
-bool same_sight(const Sight& left, const Sight& right) {
+static bool same_sight(const Sight& left, const Sight& right) {
     return left.found == right.found && left.is_null == right.is_null &&
            (left.is_null || left.value == right.value);
 }
 
+namespace {
+
 enum class ParentState : uint8 { kGone, kInserted, kMoved, kStands };
+
+} // namespace
 
 // The same snapshot with and without what this transaction has done: where the two differ, it has
 // moved the version itself, or inserted the row.
-ParentState state_in_snapshot(const Parent& parent, Relation index, TupleTableSlot* slot) {
+static ParentState state_in_snapshot(const Parent& parent, Relation index, TupleTableSlot* slot) {
     Sight now = see(parent, index, slot);
     if (!now.found)
         return ParentState::kGone;
@@ -191,14 +202,14 @@ ParentState state_in_snapshot(const Parent& parent, Relation index, TupleTableSl
     return same_sight(now, before) ? ParentState::kStands : ParentState::kMoved;
 }
 
-bool is_in_latest_snapshot(const Parent& parent, Relation index, TupleTableSlot* slot) {
+static bool is_in_latest_snapshot(const Parent& parent, Relation index, TupleTableSlot* slot) {
     PushActiveSnapshot(GetLatestSnapshot());
     bool found = see(parent, index, slot).found;
     PopActiveSnapshot();
     return found;
 }
 
-ParentState state_of(const Parent& parent) {
+static ParentState state_of(const Parent& parent) {
     CommandCounterIncrement();
     Relation index = is_plain(parent) ? open_key_index(*parent.key.by, AccessShareLock) : nullptr;
     TupleTableSlot* slot = index != nullptr ? table_slot_create(parent.rel, nullptr) : nullptr;
@@ -218,12 +229,12 @@ ParentState state_of(const Parent& parent) {
 // --- Asking it -----------------------------------------------------------------------------------
 
 // move_parent() moves it as another user, and does not ask this one.
-bool is_noted_for_another(const ChangedParent& changed) {
+static bool is_noted_for_another(const ChangedParent& changed) {
     return changed.noted && changed.user != GetUserId();
 }
 
 // Before this transaction.
-bool was_there(const Parent& parent, Relation index) {
+static bool was_there(const Parent& parent, Relation index) {
     TupleTableSlot* slot = index != nullptr ? table_slot_create(parent.rel, nullptr) : nullptr;
     PushCopiedSnapshot(GetLatestSnapshot());
     GetActiveSnapshot()->curcid = FirstCommandId;
@@ -236,32 +247,33 @@ bool was_there(const Parent& parent, Relation index) {
 
 // A row that this transaction has written is the newest version of one that was there, or of one
 // that it has inserted, which no other session has seen.
-bool needs_rights(const ChangedParent& changed, const Parent& parent, Relation index,
-                  TupleTableSlot* row) {
+static bool needs_rights(const ChangedParent& changed, const Parent& parent, Relation index,
+                         TupleTableSlot* row) {
     return !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row_in(row)->t_data)) ||
            (is_noted_for_another(changed) && was_there(parent, index));
 }
 
-void ask(const ChangedParent& changed, const Parent& parent, Relation index, TupleTableSlot* row) {
+static void ask(const ChangedParent& changed, const Parent& parent, Relation index,
+                TupleTableSlot* row) {
     if (needs_rights(changed, parent, index, row))
         require_rights(parent);
-    const Marker* marker = marker_of(parent.info);
+    const marker::Marker* marker = marker::marker_of(parent.info);
     if (marker != nullptr && trigger_fires(marker->enabled))
-        refuse_if_marked(parent.rel, parent.info, row);
+        marker::refuse_if_marked(parent.rel, parent.info, row);
 }
 
 // --- Moving it -----------------------------------------------------------------------------------
 
-bool write(const Parent& parent) {
+static bool write(const Parent& parent) {
     RowWrite write({parent.rel, parent.info, &parent.key}, PlanKind("children_move"));
     write.keep(parent.column);
     bool written = false;
-    as_unseen_write(RelationGetRelid(parent.rel), [&] { written = write_row(write); });
+    version::as_unseen_write(RelationGetRelid(parent.rel), [&] { written = write_row(write); });
     return written;
 }
 
 // A row that was deleted while we waited for it may have been inserted again.
-void move(const Parent& parent) {
+static void move(const Parent& parent) {
     constexpr int kAttempts = 3;
     for (int i = 0; i < kAttempts; i++) {
         ParentState state = state_of(parent);
@@ -274,15 +286,13 @@ void move(const Parent& parent) {
     raise_suppressed(parent.rel);
 }
 
-void open_and_move(const ChangedParent& changed) {
+static void open_and_move(const ChangedParent& changed) {
     Parent parent;
     if (!open_parent(changed, RowExclusiveLock, &parent))
         return;
     move(parent);
     close_parent(parent);
 }
-
-} // namespace
 
 void ask_parent(const ChangedParent& changed) {
     Parent parent;
@@ -329,4 +339,4 @@ bool find_parent_key(ParentColumns* by) {
     return true;
 }
 
-} // namespace interlock
+} // namespace interlock::children

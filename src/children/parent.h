@@ -3,7 +3,7 @@
 
 #include "children/changed.h"
 
-namespace interlock {
+namespace interlock::children {
 
 // When a child is written. Raises IL004 while the marker of the parent is another holder's, and
 // 42501 when the current user may not write the parent: both early, move_parent() decides, except
@@ -24,4 +24,4 @@ void move_pending_parents();
 // Raises 55000 when they name no row, or have other types by now.
 bool find_parent_key(ParentColumns* by);
 
-} // namespace interlock
+} // namespace interlock::children

@@ -3,14 +3,10 @@
 #include "children/parent.h"
 #include "table/own_table.h"
 
-using namespace interlock;
+namespace interlock::children {
 
-namespace {
-
-bool is_fired_by_move();
-void require_own_trigger(const TriggerData* trigger);
-
-} // namespace
+static bool is_fired_by_move();
+static void require_own_trigger(const TriggerData* trigger);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(children_trigger);
@@ -25,16 +21,14 @@ Datum children_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // The depth of triggers at which parents are being moved; null: they are not.
-int* moves_at = nullptr;
+static int* moves_at = nullptr;
 
 // A parent that is moved may be a child itself. Where its trigger is not deferred, it fires at the
 // end of that write; the move that writes goes on until nothing is pending.
-bool is_fired_by_move() { return moves_at != nullptr && trigger_depth() == *moves_at + 1; }
+static bool is_fired_by_move() { return moves_at != nullptr && trigger_depth() == *moves_at + 1; }
 
-void require_own_trigger(const TriggerData* trigger) {
+static void require_own_trigger(const TriggerData* trigger) {
     for (const ChildGuard& guard : guards_of(table_info(trigger->tg_relation)))
         for (const char* name : guard.triggers)
             if (name != nullptr && strcmp(name, trigger->tg_trigger->tgname) == 0)
@@ -46,7 +40,7 @@ void require_own_trigger(const TriggerData* trigger) {
 
 // Tables that are further from the top first: moving a row of them changes a child of the next. In
 // each the rows by their keys.
-int compare_parents(const void* left, const void* right) {
+static int compare_parents(const void* left, const void* right) {
     CHECK_FOR_INTERRUPTS();
     const ChangedParent::Name& one = (*static_cast<ChangedParent* const*>(left))->name;
     const ChangedParent::Name& other = (*static_cast<ChangedParent* const*>(right))->name;
@@ -66,13 +60,17 @@ int compare_parents(const void* left, const void* right) {
     return 0;
 }
 
+namespace {
+
 struct Turn {
     ChangedParent** parents;
     int count;
 };
 
+} // namespace
+
 // All that are pending.
-Turn pending_parents() {
+static Turn pending_parents() {
     Turn turn = {};
     turn.parents = static_cast<ChangedParent**>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(ChangedParent*) * count_pending()));
@@ -86,7 +84,7 @@ Turn pending_parents() {
 }
 
 // Keeps those of the highest level. A table that is gone has nothing to move.
-void keep_highest(Turn* turn) {
+static void keep_highest(Turn* turn) {
     constexpr int kUnknown = -1;
     int highest = 0;
     for (int i = 0; i < turn->count; i++)
@@ -107,7 +105,7 @@ void keep_highest(Turn* turn) {
 }
 
 // Each is noted before it is moved: what its triggers do may come here again.
-void move_all() {
+static void move_all() {
     while (count_pending() > 0) {
         Turn turn = pending_parents();
         keep_highest(&turn);
@@ -122,13 +120,9 @@ void move_all() {
     }
 }
 
-} // namespace
-
-namespace interlock {
-
 void move_pending_parents() {
     int depth = trigger_depth();
     with_current(&moves_at, &depth, [] { move_all(); });
 }
 
-} // namespace interlock
+} // namespace interlock::children

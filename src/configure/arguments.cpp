@@ -5,12 +5,10 @@
 #include "server/seconds.h"
 #include "table/own_table.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::configure {
 
 // Functions that enable a concept have one form.
-HeapTuple function_named(const char* name) {
+static HeapTuple function_named(const char* name) {
     CatCList* list = SearchSysCacheList1(PROCNAMEARGSNSP, CStringGetDatum(name));
     HeapTuple found = nullptr;
     for (int i = 0; found == nullptr && i < list->n_members; i++) {
@@ -25,7 +23,7 @@ HeapTuple function_named(const char* name) {
     return found;
 }
 
-List* texts_of(Oid type, Datum array) {
+static List* texts_of(Oid type, Datum array) {
     Datum* values;
     bool* nulls;
     int count;
@@ -42,7 +40,7 @@ List* texts_of(Oid type, Datum array) {
     return texts;
 }
 
-JsonbValue json_of_texts(const List* texts) {
+static JsonbValue json_of_texts(const List* texts) {
     auto** all = static_cast<const char**>(palloc(sizeof(char*) * (list_length(texts) + 1)));
     for (int i = 0; i < list_length(texts); i++)
         all[i] = static_cast<const char*>(list_nth(texts, i));
@@ -51,14 +49,14 @@ JsonbValue json_of_texts(const List* texts) {
     return value;
 }
 
-JsonbValue json_of_flag(bool flag) {
+static JsonbValue json_of_flag(bool flag) {
     JsonbValue value = {};
     value.type = jbvBool;
     value.val.boolean = flag;
     return value;
 }
 
-JsonbValue json_of_number(int64 number) {
+static JsonbValue json_of_number(int64 number) {
     JsonbValue value = {};
     value.type = jbvNumeric;
     value.val.numeric = int64_to_numeric(number);
@@ -66,16 +64,16 @@ JsonbValue json_of_number(int64 number) {
 }
 
 // Whether it is interlock.seconds.
-bool is_duration(Oid type) {
+static bool is_duration(Oid type) {
     return type == GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("seconds"),
                                    ObjectIdGetDatum(own_schema()));
 }
 
-JsonbValue json_of_duration(const char* name, Datum datum) {
+static JsonbValue json_of_duration(const char* name, Datum datum) {
     return json_text(duration_text(duration_argument(DatumGetIntervalP(datum), name)));
 }
 
-JsonbValue json_of_datum(const char* name, Oid type, Datum datum) {
+static JsonbValue json_of_datum(const char* name, Oid type, Datum datum) {
     JsonbValue value;
     switch (type) {
     case BOOLOID:
@@ -94,7 +92,7 @@ JsonbValue json_of_datum(const char* name, Oid type, Datum datum) {
     }
 }
 
-JsonbValue default_of(const char* name, const Node* expression) {
+static JsonbValue default_of(const char* name, const Node* expression) {
     if (!IsA(expression, Const))
         elog(ERROR, "default of argument %s is no constant", name);
     const auto* constant = reinterpret_cast<const Const*>(expression);
@@ -102,13 +100,11 @@ JsonbValue default_of(const char* name, const Node* expression) {
                                  : json_of_datum(name, constant->consttype, constant->constvalue);
 }
 
-List* defaults_of(HeapTuple function) {
+static List* defaults_of(HeapTuple function) {
     bool is_null;
     Datum defaults = SysCacheGetAttr(PROCOID, function, Anum_pg_proc_proargdefaults, &is_null);
     return is_null ? NIL : static_cast<List*>(stringToNode(TextDatumGetCString(defaults)));
 }
-
-} // namespace
 
 KnownNames SettingArguments::names() const {
     auto** names = static_cast<const char**>(palloc(sizeof(char*) * (count + 1)));
@@ -141,9 +137,7 @@ SettingArguments arguments_of(const Mechanism& mechanism) {
     return arguments;
 }
 
-namespace {
-
-JsonbValue typed_number(const char* path, const JsonbValue* value) {
+static JsonbValue typed_number(const char* path, const JsonbValue* value) {
     if (value->type == jbvNumeric) {
         char* text =
             DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value->val.numeric)));
@@ -157,7 +151,7 @@ JsonbValue typed_number(const char* path, const JsonbValue* value) {
 }
 
 // A number is one of seconds.
-JsonbValue typed_duration(const char* path, const JsonbValue* value) {
+static JsonbValue typed_duration(const char* path, const JsonbValue* value) {
     if (value->type != jbvString && value->type != jbvNumeric)
         refuse_setting(path, "must be an interval or a number of seconds");
     char* text = value->type == jbvString ? text_at(path, value)
@@ -170,7 +164,7 @@ JsonbValue typed_duration(const char* path, const JsonbValue* value) {
 }
 
 // States may be numbers and booleans.
-char* scalar_text(const char* path, const JsonbValue* value) {
+static char* scalar_text(const char* path, const JsonbValue* value) {
     switch (value->type) {
     case jbvNumeric:
         return DatumGetCString(
@@ -182,7 +176,7 @@ char* scalar_text(const char* path, const JsonbValue* value) {
     }
 }
 
-JsonbValue typed_texts(const char* path, const JsonbValue* value) {
+static JsonbValue typed_texts(const char* path, const JsonbValue* value) {
     if (value->type != jbvBinary || !JsonContainerIsArray(value->val.binary.data))
         refuse_setting(path, "must be an array");
     List* texts = NIL;
@@ -192,7 +186,7 @@ JsonbValue typed_texts(const char* path, const JsonbValue* value) {
     return json_of_texts(texts);
 }
 
-JsonbValue typed_names(const char* path, const JsonbValue* value) {
+static JsonbValue typed_names(const char* path, const JsonbValue* value) {
     List* names = NIL;
     ListCell* cell;
     foreach (cell, texts_at(path, value))
@@ -200,8 +194,6 @@ JsonbValue typed_names(const char* path, const JsonbValue* value) {
             names, const_cast<char*>(typed_key(NAMEOID, static_cast<const char*>(lfirst(cell)))));
     return json_of_texts(names);
 }
-
-} // namespace
 
 const char* typed_key(Oid type, const char* key) {
     if (type == TEXTOID)
@@ -257,4 +249,4 @@ const char* sql_value(Oid type, const JsonbValue& value) {
     return quote_literal_cstr(JsonbToCString(nullptr, &json->root, VARSIZE(json)));
 }
 
-} // namespace interlock
+} // namespace interlock::configure

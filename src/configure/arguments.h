@@ -5,7 +5,7 @@
 #include "table/mechanism.h"
 #include "table/settings_json.h"
 
-namespace interlock {
+namespace interlock::configure {
 
 struct SettingArgument {
     const char* name;
@@ -36,4 +36,4 @@ const char* typed_key(Oid type, const char* key);
 // A typed value as SQL.
 const char* sql_value(Oid type, const JsonbValue& value);
 
-} // namespace interlock
+} // namespace interlock::configure

@@ -8,16 +8,13 @@
 #include "table/relation.h"
 #include "table/settings.h"
 
-using namespace interlock;
+namespace interlock::configure {
 
-namespace {
-
-void check_members(const Mechanisms& mechanisms, Jsonb* settings);
-List* plan_statements(Oid relid, LOCKMODE mode, const Mechanisms& mechanisms, Jsonb* settings);
-void plan_mechanism(SettingsPlan* plan, Relation rel, const Mechanism& mechanism, Jsonb* present,
-                    const JsonbValue* wanted);
-
-} // namespace
+static void check_members(const Mechanisms& mechanisms, Jsonb* settings);
+static List* plan_statements(Oid relid, LOCKMODE mode, const Mechanisms& mechanisms,
+                             Jsonb* settings);
+static void plan_mechanism(SettingsPlan* plan, Relation rel, const Mechanism& mechanism,
+                           Jsonb* present, const JsonbValue* wanted);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(configure);
@@ -51,9 +48,7 @@ Datum configure(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-void check_members(const Mechanisms& mechanisms, Jsonb* settings) {
+static void check_members(const Mechanisms& mechanisms, Jsonb* settings) {
     const char* names[kMostParts];
     for (int i = 0; i < mechanisms.count; i++)
         names[i] = mechanisms.all[i]->name;
@@ -67,7 +62,8 @@ void check_members(const Mechanisms& mechanisms, Jsonb* settings) {
 }
 
 // Keeps the lock only if it is a strong one.
-List* plan_statements(Oid relid, LOCKMODE mode, const Mechanisms& mechanisms, Jsonb* settings) {
+static List* plan_statements(Oid relid, LOCKMODE mode, const Mechanisms& mechanisms,
+                             Jsonb* settings) {
     Relation rel = open_own_table(relid, mode);
     TableSettings present = read_settings(mechanisms, relid);
     require_settings(present, relid);
@@ -88,6 +84,8 @@ List* plan_statements(Oid relid, LOCKMODE mode, const Mechanisms& mechanisms, Js
     return plan.statements();
 }
 
+namespace {
+
 // One instance of a mechanism.
 struct Instance {
     Relation rel;
@@ -98,15 +96,17 @@ struct Instance {
     const JsonbValue* present; // null: it is not there
 };
 
-const char* key_sql(const Instance& instance) {
+} // namespace
+
+static const char* key_sql(const Instance& instance) {
     return instance.key == nullptr
                ? ""
                : psprintf("%s => %s", instance.mechanism->key, quote_literal_cstr(instance.key));
 }
 
 // What is named, else what is there, else the default. JSON null sets the default.
-JsonbValue wanted_value(const Instance& instance, const SettingArgument& argument,
-                        JsonbContainer* wanted) {
+static JsonbValue wanted_value(const Instance& instance, const SettingArgument& argument,
+                               JsonbContainer* wanted) {
     const char* path = path_to(instance.path, argument.name);
     const JsonbValue* named = member_of(wanted, argument.name);
     const JsonbValue* present = instance.present != nullptr
@@ -122,7 +122,7 @@ JsonbValue wanted_value(const Instance& instance, const SettingArgument& argumen
 }
 
 // The arguments of the call; those that have their default are left out.
-const char* call_sql(const Instance& instance, Jsonb* values) {
+static const char* call_sql(const Instance& instance, Jsonb* values) {
     StringInfoData sql;
     initStringInfo(&sql);
     appendStringInfoString(&sql, key_sql(instance));
@@ -136,12 +136,12 @@ const char* call_sql(const Instance& instance, Jsonb* values) {
     return sql.data;
 }
 
-void plan_removal(SettingsPlan* plan, const Instance& instance) {
+static void plan_removal(SettingsPlan* plan, const Instance& instance) {
     if (instance.present != nullptr)
         plan->remove(instance.mechanism->disable, key_sql(instance));
 }
 
-void plan_instance(SettingsPlan* plan, const Instance& instance, JsonbContainer* wanted) {
+static void plan_instance(SettingsPlan* plan, const Instance& instance, JsonbContainer* wanted) {
     each_member(wanted, [&](const char* name, const JsonbValue*) {
         require_known(instance.path, name, instance.arguments->names());
     });
@@ -156,7 +156,7 @@ void plan_instance(SettingsPlan* plan, const Instance& instance, JsonbContainer*
         plan->set(instance.mechanism->enable, call_sql(instance, values));
 }
 
-void plan_one(SettingsPlan* plan, const Instance& instance, const JsonbValue* wanted) {
+static void plan_one(SettingsPlan* plan, const Instance& instance, const JsonbValue* wanted) {
     JsonbContainer* object = object_at(instance.path, wanted);
     if (object == nullptr)
         plan_removal(plan, instance);
@@ -164,8 +164,8 @@ void plan_one(SettingsPlan* plan, const Instance& instance, const JsonbValue* wa
         plan_instance(plan, instance, object);
 }
 
-void plan_mechanism(SettingsPlan* plan, Relation rel, const Mechanism& mechanism, Jsonb* present,
-                    const JsonbValue* wanted) {
+static void plan_mechanism(SettingsPlan* plan, Relation rel, const Mechanism& mechanism,
+                           Jsonb* present, const JsonbValue* wanted) {
     SettingArguments arguments = arguments_of(mechanism);
     JsonbValue there = json_null();
     if (present != nullptr)
@@ -189,4 +189,4 @@ void plan_mechanism(SettingsPlan* plan, Relation rel, const Mechanism& mechanism
     });
 }
 
-} // namespace
+} // namespace interlock::configure

@@ -8,18 +8,14 @@
 #include "table/settings.h"
 #include "table/settings_json.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::configure {
 
 // Some privilege on the table or on any column, as for the view transitions.
 constexpr AclMode kAnyOfTable =
     ACL_SELECT | ACL_INSERT | ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE | ACL_REFERENCES | ACL_TRIGGER;
 
-bool may_see(Oid relid);
-void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* output);
-
-} // namespace
+static bool may_see(Oid relid);
+static void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(configuration);
@@ -58,9 +54,7 @@ Datum list_guards(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-bool may_see(Oid relid) {
+static bool may_see(Oid relid) {
     Oid schema = get_rel_namespace(relid);
     if (!OidIsValid(schema) || (isAnyTempNamespace(schema) && !isTempNamespace(schema)))
         return false;
@@ -68,7 +62,7 @@ bool may_see(Oid relid) {
            has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }
 
-const char* own_finding(const Mechanism& mechanism, const char* trigger) {
+static const char* own_finding(const Mechanism& mechanism, const char* trigger) {
     if (trigger == nullptr)
         return "its settings are too long to be shown";
     return psprintf("trigger \"%s\" is not as interlock.%s creates it: writes are refused", trigger,
@@ -76,7 +70,7 @@ const char* own_finding(const Mechanism& mechanism, const char* trigger) {
 }
 
 // The findings beside those of the SQL functions list_..._findings.
-void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* output) {
+static void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* output) {
     TableSettings found = read_settings(mechanisms, relid);
     for (int i = 0; i < mechanisms.count; i++) {
         const char* forged = found.forged[i];
@@ -98,4 +92,4 @@ void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* output) 
     }
 }
 
-} // namespace
+} // namespace interlock::configure

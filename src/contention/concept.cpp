@@ -3,7 +3,7 @@
 #include "server/concept.h"
 #include "contention/lines.h"
 
-namespace interlock {
+namespace interlock::inline contention {
 
 extern const Concept kContentionConcept = {
     .name = "contention",
@@ -12,4 +12,4 @@ extern const Concept kContentionConcept = {
     .report_usage = report_lines,
 };
 
-} // namespace interlock
+} // namespace interlock::inline contention

@@ -1,10 +1,8 @@
 #include "contention/count.h"
 
-namespace interlock {
+namespace interlock::inline contention {
 
-namespace {
-
-void count_error(const ErrorCounts& counts, int code) {
+static void count_error(const ErrorCounts& counts, int code) {
     bool is_timeout = code == ERRCODE_LOCK_NOT_AVAILABLE;
     bool is_conflict =
         code == ERRCODE_T_R_SERIALIZATION_FAILURE || code == ERRCODE_T_R_DEADLOCK_DETECTED;
@@ -20,7 +18,7 @@ void count_error(const ErrorCounts& counts, int code) {
 }
 
 // Called for messages of the log and warnings, too.
-void error_in_counted(void* argument) {
+static void error_in_counted(void* argument) {
     auto* counts = static_cast<ErrorCounts*>(argument);
     int code = geterrcode();
     if (code == ERRCODE_SUCCESSFUL_COMPLETION || ERRCODE_TO_CATEGORY(code) == ERRCODE_WARNING)
@@ -28,8 +26,6 @@ void error_in_counted(void* argument) {
     count_error(*counts, code);
     counts->ref.line = nullptr; // once
 }
-
-} // namespace
 
 void count_wait(LineRef ref, instr_time start, int error) {
     instr_time time;
@@ -53,4 +49,4 @@ void push_error_counts(ErrorCounts* counts, LineRef ref, bool is_wait) {
     error_context_stack = &counts->context;
 }
 
-} // namespace interlock
+} // namespace interlock::inline contention

@@ -12,7 +12,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline contention {
 
 enum class Counter : uint8 {
     kCalls,
@@ -140,4 +140,4 @@ void count_errors(LineRef ref, Body&& body) {
     pop_error_counts(counts);
 }
 
-} // namespace interlock
+} // namespace interlock::inline contention

@@ -3,14 +3,14 @@
 #include "server/shared_memory.h"
 #include "server/usage_report.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline contention {
 
 constexpr const char* kTranche = "pg_interlock_contention";
 
-int max_lines = 4096;
-bool counting = true;
+static int max_lines = 4096;
+static bool counting = true;
+
+namespace {
 
 // Lines are made, and forgotten, under the lock; they are found without it. `places` is a hash
 // table of open addressing: the number of a line, or kEmpty, which half of them are.
@@ -22,42 +22,45 @@ struct Lines {
     uint32 place_mask;
     pg_atomic_uint64 last_search; // for what is gone
 };
+
+} // namespace
+
 constexpr uint32 kEmpty = 0; // no place has the first line
 
-Lines* lines = nullptr;
-CountedLine* all = nullptr; // 1 + max_lines
-pg_atomic_uint32* places = nullptr;
+static Lines* lines = nullptr;
+static CountedLine* all = nullptr; // 1 + max_lines
+static pg_atomic_uint32* places = nullptr;
 
-uint32 place_count() { return pg_nextpower2_32(static_cast<uint32>(max_lines) * 2); }
+static uint32 place_count() { return pg_nextpower2_32(static_cast<uint32>(max_lines) * 2); }
 
 constexpr size_t kLineBytes = TYPEALIGN(PG_CACHE_LINE_SIZE, sizeof(CountedLine));
 
-CountedLine* line_at(int n) {
+static CountedLine* line_at(int n) {
     return reinterpret_cast<CountedLine*>(reinterpret_cast<char*>(all) + n * kLineBytes);
 }
 
-uint32 number_of(const CountedLine* line) {
+static uint32 number_of(const CountedLine* line) {
     auto offset = reinterpret_cast<const char*>(line) - reinterpret_cast<const char*>(all);
     return static_cast<uint32>(offset / static_cast<ptrdiff_t>(kLineBytes));
 }
 
-LineRef ref_to(CountedLine* line) { return {line, pg_atomic_read_u64(&line->serial)}; }
+static LineRef ref_to(CountedLine* line) { return {line, pg_atomic_read_u64(&line->serial)}; }
 
-uint32 hash_of(const LineName& name) {
+static uint32 hash_of(const LineName& name) {
     return hash_bytes(reinterpret_cast<const unsigned char*>(&name),
                       static_cast<int>(offsetof(LineName, key_class)) + name.length);
 }
 
-bool is_of_table(CountedKind kind) { return static_cast<int>(kind) < kTableKinds; }
+static bool is_of_table(CountedKind kind) { return static_cast<int>(kind) < kTableKinds; }
 
-bool is_same(const LineName& left, const LineName& right) {
+static bool is_same(const LineName& left, const LineName& right) {
     return memcmp(&left, &right, sizeof(LineName)) == 0;
 }
 
 // --- Finding -------------------------------------------------------------------------------------
 
 // Null when there is none, or when one is being made now.
-LineRef find_line(const LineName& name) {
+static LineRef find_line(const LineName& name) {
     for (uint32 place = hash_of(name);; place++) {
         uint32 number = pg_atomic_read_u32(&places[place & lines->place_mask]);
         if (number == kEmpty)
@@ -75,17 +78,17 @@ LineRef find_line(const LineName& name) {
 // --- Making, with the lock held ------------------------------------------------------------------
 
 // Tables have at least half of the lines, whatever keys there are. Asked without the lock, too.
-bool has_room(const LineName& name) {
+static bool has_room(const LineName& name) {
     return lines->used < max_lines && (is_of_table(name.kind) || lines->classes < max_lines / 2);
 }
 
-void note_used(const LineName& name) {
+static void note_used(const LineName& name) {
     lines->used++;
     if (!is_of_table(name.kind))
         lines->classes++;
 }
 
-CountedLine* find_free() {
+static CountedLine* find_free() {
     int number = lines->used;
     do
         number = number % max_lines + 1;
@@ -93,7 +96,7 @@ CountedLine* find_free() {
     return line_at(number);
 }
 
-void begin_line(CountedLine* line, const LineName& name) {
+static void begin_line(CountedLine* line, const LineName& name) {
     line->name = name;
     line->since = GetCurrentTimestamp();
     for (pg_atomic_uint64& counter : line->counters)
@@ -102,7 +105,7 @@ void begin_line(CountedLine* line, const LineName& name) {
     pg_atomic_write_u64(&line->serial, ++lines->last_serial);
 }
 
-void enter_place(const CountedLine* line) {
+static void enter_place(const CountedLine* line) {
     uint32 place = hash_of(line->name);
     while (pg_atomic_read_u32(&places[place & lines->place_mask]) != kEmpty)
         place++;
@@ -110,7 +113,7 @@ void enter_place(const CountedLine* line) {
     pg_atomic_write_u32(&places[place & lines->place_mask], number_of(line));
 }
 
-LineRef make_line(const LineName& name) {
+static LineRef make_line(const LineName& name) {
     LineRef found = find_line(name);
     if (found.line != nullptr)
         return found;
@@ -123,7 +126,7 @@ LineRef make_line(const LineName& name) {
     return ref_to(line);
 }
 
-void clear_places() {
+static void clear_places() {
     for (uint32 i = 0; i <= lines->place_mask; i++)
         pg_atomic_write_u32(&places[i], kEmpty);
     lines->used = lines->classes = 0;
@@ -131,7 +134,7 @@ void clear_places() {
 
 // A session that looks for a line meanwhile may find none; and who has found none looks again, as
 // the first line is another one then.
-void enter_places_again() {
+static void enter_places_again() {
     clear_places();
     for (int n = 1; n <= max_lines; n++) {
         CountedLine* line = line_at(n);
@@ -145,7 +148,7 @@ void enter_places_again() {
 
 // --- What is gone --------------------------------------------------------------------------------
 
-bool is_gone(const LineName& name) {
+static bool is_gone(const LineName& name) {
     if (name.database != MyDatabaseId)
         return !SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(name.database));
     return is_of_table(name.kind) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(name.object));
@@ -153,7 +156,7 @@ bool is_gone(const LineName& name) {
 
 // The catalog is asked without the lock, and before any line goes: an error would leave those that
 // have gone counted.
-void forget_gone() {
+static void forget_gone() {
     auto* gone = static_cast<LineRef*>(palloc(sizeof(LineRef) * max_lines));
     int count = 0;
     for (int n = 1; n <= max_lines; n++) {
@@ -173,7 +176,7 @@ void forget_gone() {
 }
 
 // Each table and database is asked for, so it is done once in a second, by one session.
-void make_room() {
+static void make_room() {
     constexpr TimestampTz kPause = USECS_PER_SEC;
     if (!IsTransactionState() || InterruptHoldoffCount > 0)
         return;
@@ -185,7 +188,7 @@ void make_room() {
     forget_gone();
 }
 
-LineRef find_or_make(const LineName& name) {
+static LineRef find_or_make(const LineName& name) {
     LineRef found = find_line(name);
     if (found.line != nullptr)
         return found;
@@ -201,7 +204,7 @@ LineRef find_or_make(const LineName& name) {
 
 // --- Names ---------------------------------------------------------------------------------------
 
-LineName name_of(Oid object, Oid database, CountedKind kind, std::string_view text) {
+static LineName name_of(Oid object, Oid database, CountedKind kind, std::string_view text) {
     LineName name;
     memset(&name, 0, sizeof(name));
     name.database = database;
@@ -218,7 +221,7 @@ LineName name_of(Oid object, Oid database, CountedKind kind, std::string_view te
 
 // A key that is an identifier, such as a number or a uuid, is of no class of its own: that would be
 // one for each.
-std::string_view class_of(std::string_view key) {
+static std::string_view class_of(std::string_view key) {
     bool has_digit = false;
     for (size_t length = 0; length < key.size(); length++) {
         char c = key[length];
@@ -229,19 +232,23 @@ std::string_view class_of(std::string_view key) {
     return has_digit ? std::string_view() : key;
 }
 
+namespace {
+
 struct Known {
     LineName name;
     LineRef ref;
 };
 
-bool is_known(const Known& known, Oid object, Oid database, std::string_view text) {
+} // namespace
+
+static bool is_known(const Known& known, Oid object, Oid database, std::string_view text) {
     return is_right(known.ref) && known.name.object == object && known.name.database == database &&
            std::string_view(known.name.key_class, known.name.length) == text;
 }
 
 // What this session has found: the last of each kind, so that its name need not be made, which
 // costs more than the rest of a count; and others by the hash of the name.
-LineRef line_of_class(CountedKind kind, Oid object, Oid database, std::string_view text) {
+static LineRef line_of_class(CountedKind kind, Oid object, Oid database, std::string_view text) {
     static Known last[kCountedKinds];
     static Known known[64];
     Known* latest = &last[static_cast<int>(kind)];
@@ -257,16 +264,16 @@ LineRef line_of_class(CountedKind kind, Oid object, Oid database, std::string_vi
 
 // --- Memory --------------------------------------------------------------------------------------
 
-size_t lines_bytes() { return MAXALIGN(sizeof(Lines)); }
-size_t all_bytes() { return kLineBytes * (static_cast<size_t>(max_lines) + 1); }
-size_t places_bytes() { return sizeof(pg_atomic_uint32) * place_count(); }
+static size_t lines_bytes() { return MAXALIGN(sizeof(Lines)); }
+static size_t all_bytes() { return kLineBytes * (static_cast<size_t>(max_lines) + 1); }
+static size_t places_bytes() { return sizeof(pg_atomic_uint32) * place_count(); }
 
-void request_memory() {
+static void request_memory() {
     RequestAddinShmemSpace(lines_bytes() + all_bytes() + places_bytes() + PG_CACHE_LINE_SIZE);
     RequestNamedLWLockTranche(kTranche, 1);
 }
 
-void begin_all() {
+static void begin_all() {
     lines->lock = &GetNamedLWLockTranche(kTranche)->lock;
     lines->place_mask = place_count() - 1;
     pg_atomic_init_u64(&lines->last_search, 0);
@@ -280,7 +287,7 @@ void begin_all() {
     begin_line(line_at(0), {});
 }
 
-void attach_memory() {
+static void attach_memory() {
     bool found;
     size_t bytes = lines_bytes() + all_bytes() + places_bytes() + PG_CACHE_LINE_SIZE;
     char* memory = static_cast<char*>(ShmemInitStruct("pg_interlock contention", bytes, &found));
@@ -293,8 +300,6 @@ void attach_memory() {
     begin_all();
     restore_lines();
 }
-
-} // namespace
 
 bool counts_contention() { return counting && lines != nullptr; }
 
@@ -376,4 +381,4 @@ void report_lines(UsageReport* report) {
         report_total(report, "contention lines", lines->used, max_lines);
 }
 
-} // namespace interlock
+} // namespace interlock::inline contention

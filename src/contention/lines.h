@@ -3,9 +3,11 @@
 
 #include "contention/count.h"
 
-namespace interlock {
-
+namespace interlock::inline server {
 struct UsageReport; // server/usage_report.h
+} // namespace interlock::inline server
+
+namespace interlock::inline contention {
 
 // Settings and shared memory.
 void define_counting();
@@ -34,4 +36,4 @@ void reset_lines();
 // contention/save.cpp: reads the file of a clean stop, and writes it at the next one.
 void restore_lines();
 
-} // namespace interlock
+} // namespace interlock::inline contention

@@ -2,12 +2,12 @@
 
 #include "server/checked_file.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline contention {
 
 constexpr const char* kFile = "pg_stat/pg_interlock.contention";
 constexpr uint32 kMagic = 0x494c4332;
+
+namespace {
 
 struct SavedHeader {
     uint32 magic;
@@ -15,7 +15,9 @@ struct SavedHeader {
     uint32 count;
 };
 
-int count_lines() {
+} // namespace
+
+static int count_lines() {
     LineCopy copy;
     int count = 0;
     for (int n = 0; n < line_count(); n++)
@@ -23,7 +25,7 @@ int count_lines() {
     return count;
 }
 
-void put_all(CheckedFile* file) {
+static void put_all(CheckedFile* file) {
     SavedHeader header = {kMagic, sizeof(LineCopy), static_cast<uint32>(count_lines())};
     put(file, &header, sizeof(header));
     LineCopy copy;
@@ -34,12 +36,12 @@ void put_all(CheckedFile* file) {
 }
 
 // What another version has written, or another program, may be anything.
-bool is_sound(const LineName& name) {
+static bool is_sound(const LineName& name) {
     static_assert(std::is_unsigned_v<std::underlying_type_t<CountedKind>>);
     return static_cast<int>(name.kind) < kCountedKinds && name.length <= kMostClassBytes;
 }
 
-void get_all(CheckedFile* file) {
+static void get_all(CheckedFile* file) {
     SavedHeader header;
     LineCopy copy;
     if (!get(file, &header, sizeof(header)) || header.magic != kMagic ||
@@ -51,16 +53,14 @@ void get_all(CheckedFile* file) {
 }
 
 // Nothing is lost that could not be counted again: an error is a line of the log.
-void save_lines(int code, Datum) {
+static void save_lines(int code, Datum) {
     if (code == 0 && has_lines() && was_shut_down(true))
         (void)write_checked_file(kFile, put_all);
 }
-
-} // namespace
 
 void restore_lines() {
     on_shmem_exit(save_lines, 0);
     read_checked_file(kFile, sizeof(SavedHeader), get_all);
 }
 
-} // namespace interlock
+} // namespace interlock::inline contention

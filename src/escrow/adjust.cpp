@@ -12,16 +12,12 @@
 #include "sweeper/deadline.h"
 #include "table/row.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::escrow {
 
 constexpr const char* kOutcomes[] = {"adjusted", "insufficient", "pending", "not_found"};
 
-void set_delta(Adjustment* call, const Arguments& arguments);
-Datum remaining_of(const Adjustment& call);
-
-} // namespace
+static void set_delta(Adjustment* call, const Arguments& arguments);
+static Datum remaining_of(const Adjustment& call);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(adjust);
@@ -61,22 +57,16 @@ Datum try_adjust(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-void set_delta(Adjustment* call, const Arguments& arguments) {
+static void set_delta(Adjustment* call, const Arguments& arguments) {
     call->part = {amount_argument(arguments, 3, "delta", *call->counter->column), 0};
     if (call->part.amount == 0)
         refuse_argument("delta", "must not be zero");
 }
 
 // If this transaction commits: its own return is not in inf yet.
-Datum remaining_of(const Adjustment& call) {
+static Datum remaining_of(const Adjustment& call) {
     return numeric_of(*call.counter->column, call.after.range.inf);
 }
-
-} // namespace
-
-namespace interlock {
 
 Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wait) {
     Deadline deadline = Deadline::argument(arguments, wait);
@@ -97,10 +87,8 @@ Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wai
     return {counter, {}, deadline, in_row, policies, {}, false, false};
 }
 
-namespace {
-
 // kNoEntry: only the direct path can change it.
-Verdict adjust_in_memory(Adjustment* call) {
+static Verdict adjust_in_memory(Adjustment* call) {
     EscrowCounter* counter = call->counter;
     counter->id = find_counter(counter->name);
     if (counter->id == 0 || wrote_row_of(counter->id))
@@ -120,11 +108,11 @@ Verdict adjust_in_memory(Adjustment* call) {
     return verdict;
 }
 
-LineRef line_of(const Adjustment& call) {
+static LineRef line_of(const Adjustment& call) {
     return line_of(call.counter->row.info, CountedKind::kEscrow);
 }
 
-Verdict write_row_of(Adjustment* call, int64 value) {
+static Verdict write_row_of(Adjustment* call, int64 value) {
     Verdict verdict = Verdict::kNoEntry;
     // Parts that its snapshot does not have: adjust_in_time() does not come to count it.
     count_errors(line_of(*call),
@@ -136,13 +124,13 @@ Verdict write_row_of(Adjustment* call, int64 value) {
 
 // A marker of another holder keeps the row from being written, and not the counter from being
 // adjusted. SERIALIZABLE and row security need the write.
-bool may_pass_marker(const Adjustment& call) {
-    return marker_of(call.counter->row.info) != nullptr && !IsolationIsSerializable() &&
+static bool may_pass_marker(const Adjustment& call) {
+    return marker::marker_of(call.counter->row.info) != nullptr && !IsolationIsSerializable() &&
            !call.has_policies;
 }
 
 // Null, or the error that is not about a marker.
-ErrorData* try_to_write(Adjustment* call, int64 value, Verdict* verdict) {
+static ErrorData* try_to_write(Adjustment* call, int64 value, Verdict* verdict) {
     ErrorData* error = attempt_if([&] {
         *verdict = write_row_of(call, value);
         return *verdict == Verdict::kGranted;
@@ -153,7 +141,7 @@ ErrorData* try_to_write(Adjustment* call, int64 value, Verdict* verdict) {
     return nullptr;
 }
 
-Verdict adjust_in_row(Adjustment* call, int64 value) {
+static Verdict adjust_in_row(Adjustment* call, int64 value) {
     if (!may_pass_marker(*call))
         return write_row_of(call, value);
     Verdict verdict = Verdict::kNoEntry;
@@ -163,7 +151,7 @@ Verdict adjust_in_row(Adjustment* call, int64 value) {
     return verdict;
 }
 
-AdjustOutcome adjust_once(Adjustment* call) {
+static AdjustOutcome adjust_once(Adjustment* call) {
     Verdict verdict = call->in_row ? Verdict::kNoEntry : adjust_in_memory(call);
     if (verdict == Verdict::kNoEntry) {
         int64 value;
@@ -179,7 +167,7 @@ AdjustOutcome adjust_once(Adjustment* call) {
 // Runs body(), which waits for a lock. False: the deadline has passed. The wait is counted here and
 // not by an error context, which would count the call of an error that goes no further.
 template <typename Body>
-bool wait_in_time(Adjustment* call, Body&& body) {
+static bool wait_in_time(Adjustment* call, Body&& body) {
     LineRef line = line_of(*call);
     instr_time start;
     INSTR_TIME_SET_CURRENT(start);
@@ -197,7 +185,7 @@ bool wait_in_time(Adjustment* call, Body&& body) {
 
 // Waits for one transaction whose end can make room. False: the deadline has passed, or no end of
 // others makes enough of it: what is missing is reserved, or taken by this transaction.
-bool wait_for_undecided(Adjustment* call, int* tries) {
+static bool wait_for_undecided(Adjustment* call, int* tries) {
     constexpr int kMostTries = 100;
     const EscrowCounter& counter = *call->counter;
     if (call->deadline.has_passed() || !can_fit(call->after, call->part.amount, counter.limits))
@@ -214,7 +202,7 @@ bool wait_for_undecided(Adjustment* call, int* tries) {
     return wait_in_time(call, [&] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); });
 }
 
-AdjustOutcome adjust_until_decided(Adjustment* call) {
+static AdjustOutcome adjust_until_decided(Adjustment* call) {
     auto wait = [&] { (void)enter_gate(*call->counter, ShareLock); };
     if (!enter_gate(*call->counter, ShareLock, false) &&
         (call->deadline.has_passed() || !wait_in_time(call, wait)))
@@ -230,7 +218,7 @@ AdjustOutcome adjust_until_decided(Adjustment* call) {
 }
 
 // A row that the caller sees and may not change is not found behind the gate.
-AdjustOutcome adjust_seen(Adjustment* call) {
+static AdjustOutcome adjust_seen(Adjustment* call) {
     if (!sees_row(*call->counter))
         return AdjustOutcome::kNotFound;
     AdjustOutcome outcome = adjust_until_decided(call);
@@ -238,8 +226,6 @@ AdjustOutcome adjust_seen(Adjustment* call) {
         leave_gate(*call->counter, ShareLock);
     return outcome;
 }
-
-} // namespace
 
 AdjustOutcome adjust_in_time(Adjustment* call) {
     AdjustOutcome outcome = call->has_policies ? adjust_seen(call) : adjust_until_decided(call);
@@ -252,4 +238,4 @@ AdjustOutcome adjust_in_time(Adjustment* call) {
     return outcome;
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -4,7 +4,7 @@
 #include "escrow/change.h"
 #include "server/deadline.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 enum class AdjustOutcome : uint8 { kAdjusted, kInsufficient, kPending, kNotFound };
 
@@ -27,4 +27,4 @@ Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wai
 // passed.
 AdjustOutcome adjust_in_time(Adjustment* call);
 
-} // namespace interlock
+} // namespace interlock::escrow

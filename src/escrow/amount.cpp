@@ -1,48 +1,46 @@
 #include "escrow/escrow.h"
 #include "server/arguments.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::escrow {
 
 constexpr int kMostDigits = 18;
 
-int64 whole_power_of_ten(int exponent) {
+static int64 whole_power_of_ten(int exponent) {
     int64 power = 1;
     for (int i = 0; i < exponent; i++)
         power *= 10;
     return power;
 }
 
-Datum power_of_ten(int exponent) {
+static Datum power_of_ten(int exponent) {
     return NumericGetDatum(int64_to_numeric(whole_power_of_ten(exponent)));
 }
 
-int digits_of(int32 typmod) { return ((typmod - VARHDRSZ) >> 16) & 0xffff; }
+static int digits_of(int32 typmod) { return ((typmod - VARHDRSZ) >> 16) & 0xffff; }
 
-Datum scaled(const EscrowColumn& column, Datum number) {
+static Datum scaled(const EscrowColumn& column, Datum number) {
     return column.scale == 0 ? number
                              : DirectFunctionCall2(numeric_mul, number, power_of_ten(column.scale));
 }
 
-int64 integer_of_numeric(Datum number) {
+static int64 integer_of_numeric(Datum number) {
     return DatumGetInt64(DirectFunctionCall1(numeric_int8, number));
 }
 
 // `to_inside` for a column that has fewer digits now than its limits.
-int64 limit_of(const EscrowColumn& column, const char* text, PGFunction to_inside) {
+static int64 limit_of(const EscrowColumn& column, const char* text, PGFunction to_inside) {
     Datum limit = DirectFunctionCall3(numeric_in, CStringGetDatum(text),
                                       ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
     return integer_of_numeric(DirectFunctionCall1(to_inside, scaled(column, limit)));
 }
 
-bool is_whole(Datum number) {
+static bool is_whole(Datum number) {
     return DatumGetInt32(DirectFunctionCall1(numeric_scale, number)) == 0 ||
            DatumGetBool(DirectFunctionCall2(
                numeric_eq, number, DirectFunctionCall2(numeric_trunc, number, Int32GetDatum(0))));
 }
 
-[[noreturn]] void raise_lost_digits(const EscrowColumn& column) {
+[[noreturn]] static void raise_lost_digits(const EscrowColumn& column) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("a change of an escrow counter has more digits than its column \"%s\" has now",
@@ -51,11 +49,9 @@ bool is_whole(Datum number) {
                      "interlock.fold_escrow, and then change the type.")));
 }
 
-bool is_less(Datum left, Datum right) {
+static bool is_less(Datum left, Datum right) {
     return DatumGetBool(DirectFunctionCall2(numeric_lt, left, right));
 }
-
-} // namespace
 
 bool amount_scale(Oid type, int32 typmod, int* scale) {
     *scale = 0;
@@ -137,14 +133,10 @@ int64 amount_argument(const Arguments& arguments, int n, const char* name,
     return integer_of_numeric(whole);
 }
 
-namespace {
-
-[[noreturn]] void raise_out_of_range() {
+[[noreturn]] static void raise_out_of_range() {
     ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                     errmsg("the value of an escrow counter is out of range")));
 }
-
-} // namespace
 
 int64 add_amounts(int64 left, int64 right) {
     int64 sum;
@@ -168,4 +160,4 @@ int64 AmountSum::amount() const {
     return low;
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

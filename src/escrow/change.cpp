@@ -15,16 +15,14 @@
 #include "table/row.h"
 #include "version/unseen.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::escrow {
 
 // Advisory locks with a fourth field of their own: pg_advisory_* and key locks cannot reach them.
 constexpr uint16 kGateClass = 70;
 
 // By a hash of 64 bits: who may write one row cannot find a key for it that closes the gate of a
 // row that policies hide, as with 32 bits, which take seconds.
-LOCKTAG gate_of(const EscrowCounter& counter) {
+static LOCKTAG gate_of(const EscrowCounter& counter) {
     const text* key = counter.name.key;
     SipKey place = {{counter.name.rel, static_cast<uint64>(counter.column->attnum)}};
     uint64 hash = SipHash(place).finish(VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key));
@@ -34,7 +32,7 @@ LOCKTAG gate_of(const EscrowCounter& counter) {
     return tag;
 }
 
-void require_privilege(Relation rel, AttrNumber column, AclMode right) {
+static void require_privilege(Relation rel, AttrNumber column, AclMode right) {
     Oid relid = RelationGetRelid(rel);
     if (pg_class_aclcheck(relid, GetUserId(), right) == ACLCHECK_OK ||
         pg_attribute_aclcheck(relid, column, GetUserId(), right) == ACLCHECK_OK)
@@ -42,7 +40,7 @@ void require_privilege(Relation rel, AttrNumber column, AclMode right) {
     aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(rel));
 }
 
-CounterState committed_state(const EscrowCounter& counter, int64 value) {
+static CounterState committed_state(const EscrowCounter& counter, int64 value) {
     if (counter.id == 0)
         return {{value, value}, {}};
     UndecidedParts parts = read_undecided(*counter.column, counter.id);
@@ -54,7 +52,7 @@ CounterState committed_state(const EscrowCounter& counter, int64 value) {
 }
 
 // True if there is an entry.
-bool pin_and_note(const EscrowCounter& counter, const Part& part) {
+static bool pin_and_note(const EscrowCounter& counter, const Part& part) {
     if (!has_escrow_memory())
         return false;
     need_grant_room();
@@ -65,12 +63,12 @@ bool pin_and_note(const EscrowCounter& counter, const Part& part) {
     return true;
 }
 
-const char* text_of(const EscrowCounter& counter, int64 amount) {
+static const char* text_of(const EscrowCounter& counter, int64 amount) {
     return DatumGetCString(DirectFunctionCall1(numeric_out, numeric_of(*counter.column, amount)));
 }
 
-const char* detail_of(const EscrowCounter& counter, Verdict verdict, const char* key,
-                      const char* limit, const char* remaining) {
+static const char* detail_of(const EscrowCounter& counter, Verdict verdict, const char* key,
+                             const char* limit, const char* remaining) {
     bool pending = verdict == Verdict::kPending;
     return json_object({{"table", qualified_name(counter.row.rel)},
                         {"key", nullptr, key},
@@ -81,8 +79,8 @@ const char* detail_of(const EscrowCounter& counter, Verdict verdict, const char*
 }
 
 // Without a state it is not known what it waits for.
-int hint_for(const EscrowCounter& counter, int64 delta, Verdict verdict,
-             const CounterState* state) {
+static int hint_for(const EscrowCounter& counter, int64 delta, Verdict verdict,
+                    const CounterState* state) {
     if (verdict != Verdict::kPending)
         return 0;
     return state == nullptr || can_fit(*state, delta, counter.limits)
@@ -93,8 +91,6 @@ int hint_for(const EscrowCounter& counter, int64 delta, Verdict verdict,
                      "Reservations, or this transaction, have what is missing: view "
                      "interlock.reservations shows until when.");
 }
-
-} // namespace
 
 EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column) {
     EscrowCounter counter = {row, column, limits_of(*column), {}, 0};
@@ -181,11 +177,9 @@ Verdict grant_part(const EscrowCounter& counter, const Part& part, CounterState*
     return verdict;
 }
 
-namespace {
-
 // Under the lock of the row, whose column has `value`. The counter has an id then.
-Verdict grant_under_lock(EscrowCounter* counter, const Part& part, int64 value,
-                         CounterState* after) {
+static Verdict grant_under_lock(EscrowCounter* counter, const Part& part, int64 value,
+                                CounterState* after) {
     counter->id = find_counter(counter->name);
     Verdict verdict = grant_part(*counter, part, after);
     if (verdict == Verdict::kNoEntry) {
@@ -198,8 +192,6 @@ Verdict grant_under_lock(EscrowCounter* counter, const Part& part, int64 value,
         counter->id = create_counter(counter->name);
     return verdict;
 }
-
-} // namespace
 
 Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, CounterState* after) {
     Verdict verdict = grant_under_lock(counter, part, *value, after);
@@ -256,7 +248,8 @@ bool write_value(const EscrowCounter& counter, int64 value) {
     write.set(attnum, write.terms.stored_value(attnum, {value_of(*counter.column, value), false}));
     bool written = false;
     as_escrow_write(counter.row, attnum, value, [&] {
-        as_unseen_write(RelationGetRelid(counter.row.rel), [&] { written = write_row(write); });
+        version::as_unseen_write(RelationGetRelid(counter.row.rel),
+                                 [&] { written = write_row(write); });
     });
     return written;
 }
@@ -319,4 +312,4 @@ void raise_does_not_fit(const EscrowCounter& counter, Verdict verdict) {
              hint_for(counter, 0, verdict, nullptr)));
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -4,7 +4,7 @@
 #include "escrow/journal.h"
 #include "execution/probe.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 // A counter that a call or a trigger changes. Its column is usable.
 struct EscrowCounter {
@@ -80,4 +80,4 @@ void end_parts(const EscrowCounter& counter, AmountSum* sum);
 // The same without the amount and its direction, for who must not know them.
 [[noreturn]] void raise_does_not_fit(const EscrowCounter& counter, Verdict verdict);
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -4,18 +4,16 @@
 #include "ownership/ownership.h"
 #include "table/part.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
-namespace {
-
-[[noreturn]] void refuse_table(Relation rel, const char* reason) {
+[[noreturn]] static void refuse_table(Relation rel, const char* reason) {
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("table \"%s\" cannot have escrow counters: %s",
                            RelationGetRelationName(rel), reason)));
 }
 
 // The column, and those that are generated of it.
-Bitmapset* columns_of_value(TupleDesc columns, AttrNumber attnum) {
+static Bitmapset* columns_of_value(TupleDesc columns, AttrNumber attnum) {
     Bitmapset* found = bms_make_singleton(attnum);
     for (int column = 1; column <= columns->natts; column++)
         if (bms_is_member(attnum, sources_of(columns, bms_make_singleton(column))))
@@ -24,7 +22,7 @@ Bitmapset* columns_of_value(TupleDesc columns, AttrNumber attnum) {
 }
 
 // An expression may have the value, too.
-bool may_be_over(TupleDesc columns, HeapTuple tuple, const Bitmapset* of_value) {
+static bool may_be_over(TupleDesc columns, HeapTuple tuple, const Bitmapset* of_value) {
     auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
     for (int i = 0; i < index->indnatts; i++)
         if (index->indkey.values[i] == 0 || bms_is_member(index->indkey.values[i], of_value))
@@ -34,7 +32,7 @@ bool may_be_over(TupleDesc columns, HeapTuple tuple, const Bitmapset* of_value) 
     return !is_null && bms_overlap(columns_in(columns, TextDatumGetCString(predicate)), of_value);
 }
 
-bool is_indexed_uniquely(Relation rel, const Bitmapset* of_value) {
+static bool is_indexed_uniquely(Relation rel, const Bitmapset* of_value) {
     bool found = false;
     ListCell* cell;
     foreach (cell, RelationGetIndexList(rel)) {
@@ -49,7 +47,7 @@ bool is_indexed_uniquely(Relation rel, const Bitmapset* of_value) {
     return found;
 }
 
-bool is_foreign_key(Relation rel, const Bitmapset* of_value) {
+static bool is_foreign_key(Relation rel, const Bitmapset* of_value) {
     ListCell* cell;
     foreach (cell, RelationGetFKeyList(rel)) {
         auto* key = static_cast<ForeignKeyCacheInfo*>(lfirst(cell));
@@ -59,8 +57,6 @@ bool is_foreign_key(Relation rel, const Bitmapset* of_value) {
     }
     return false;
 }
-
-} // namespace
 
 void check_table_kind(Relation rel, const TableInfo* info) {
     if (rel->rd_rel->relkind != RELKIND_RELATION || rel->rd_rel->relispartition)
@@ -87,8 +83,8 @@ void check_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
         reason = "it is in a key, or in a unique index or one that may be over it";
     else if (bms_is_member(attnum, info->maintained))
         reason = "it is a version, or belongs to a marker";
-    else if (const ColumnRule* rule = rule_of(info, attnum);
-             rule != nullptr && rule->access != Access::kFree)
+    else if (const ownership::ColumnRule* rule = ownership::rule_of(info, attnum);
+             rule != nullptr && rule->access != ownership::Access::kFree)
         reason = "it has an owner, or is shared"; // folds are no writer's
     if (reason != nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -97,4 +93,4 @@ void check_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
     require_use(rel, info, attnum, ColumnUse::kMerged);
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

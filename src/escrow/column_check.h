@@ -3,7 +3,7 @@
 
 #include "escrow/escrow.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 // Raises 0A000 for the kind of the table, or of its key, and 55000 where it has no key.
 void check_table_kind(Relation rel, const TableInfo* info);
@@ -11,4 +11,4 @@ void check_table_kind(Relation rel, const TableInfo* info);
 // Raises 55000 for a column that is used otherwise.
 void check_column(Relation rel, const TableInfo* info, AttrNumber attnum);
 
-} // namespace interlock
+} // namespace interlock::escrow

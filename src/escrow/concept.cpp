@@ -7,13 +7,11 @@
 #include "escrow/memory.h"
 #include "table/part.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 int escrow_part;
 
-namespace {
-
-void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse) {
+static void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse) {
     if (escrow_of(info, column) != nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("column \"%s\" of table \"%s\" has escrow counters",
@@ -21,7 +19,7 @@ void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUs
                         errhint("Change it with interlock.adjust or interlock.set_escrow.")));
 }
 
-void forget_rows() {
+static void forget_rows() {
     drop_entries_of(MyDatabaseId);
     forget_part_numbers();
 }
@@ -34,8 +32,6 @@ constexpr TablePart kPart = {
     .refuse_use = refuse_use,
 };
 
-} // namespace
-
 extern const Concept kEscrowConcept = {
     .name = "escrow",
     .preload = preload_escrow,
@@ -46,4 +42,4 @@ extern const Concept kEscrowConcept = {
     .part_count = 1,
 };
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -3,11 +3,9 @@
 #include "escrow/escrow.h"
 #include "table/dependency.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
-namespace {
-
-bool read_number(const char** text, AttrNumber* number) {
+static bool read_number(const char** text, AttrNumber* number) {
     char* end;
     long value = strtol(*text, &end, 10);
     bool is_number = end != *text && value > 0 && value <= MaxHeapAttributeNumber;
@@ -15,8 +13,6 @@ bool read_number(const char** text, AttrNumber* number) {
     *text = end;
     return is_number;
 }
-
-} // namespace
 
 bool read_counted_columns(Oid rel, const Trigger* trigger, int first, CountedColumns* columns) {
     columns->key_count = argument_count(trigger) - first - 1;
@@ -62,4 +58,4 @@ bool name_counted_column(Oid rel, const Trigger* trigger, NameData* name) {
     return true;
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

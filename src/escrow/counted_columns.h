@@ -7,7 +7,7 @@
 
 #include "table/trigger.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 struct CountedColumns {
     AttrNumber column;
@@ -25,4 +25,4 @@ const char* counted_columns_argument(const CountedColumns& columns);
 // The name of the column now; false where it is gone.
 bool name_counted_column(Oid rel, const Trigger* trigger, NameData* name);
 
-} // namespace interlock
+} // namespace interlock::escrow

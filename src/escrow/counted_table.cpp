@@ -7,32 +7,28 @@
 #include "table/name.h"
 #include "table/trigger.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::escrow {
 
 constexpr const char* kNone = "-";
 
-Oid find_table(const char* name) {
+static Oid find_table(const char* name) {
     if (strcmp(name, kNone) == 0)
         return InvalidOid;
     List* parts = textToQualifiedNameList(cstring_to_text(name));
     return RangeVarGetRelid(makeRangeVarFromNameList(parts), NoLock, true);
 }
 
-char* name_of(Oid table) {
+static char* name_of(Oid table) {
     bool is_there = SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table));
     return is_there ? qualified_name(table) : pstrdup(kNone);
 }
 
 // A null is left to the constraint.
-bool takes_counter(const TriggerData* trigger) {
+static bool takes_counter(const TriggerData* trigger) {
     CounterName name;
     return !read_name(trigger->tg_relation, trigger->tg_trigtuple, &name) ||
            (OidIsValid(name.rel) && find_counter(name) == 0);
 }
-
-} // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(counted_table_in);
@@ -70,3 +66,5 @@ Datum counted_table_trigger(PG_FUNCTION_ARGS) {
     return PointerGetDatum(takes_counter(trigger) ? trigger->tg_trigtuple : nullptr);
 }
 }
+
+} // namespace interlock::escrow

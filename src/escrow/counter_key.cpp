@@ -3,7 +3,7 @@
 #include "escrow/journal.h"
 #include "server/arguments.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 // prints_alike() is for values; a text of another collation may equal another text.
 bool may_name_counter(const TableInfo* info, AttrNumber attnum) {
@@ -24,11 +24,10 @@ bool may_name_counter(const TableInfo* info, AttrNumber attnum) {
     }
 }
 
-namespace {
-
 // value_of_column(attnum) is that of a column of the key.
 template <typename ValueOf>
-text* print_key(const TableInfo* info, const EscrowColumn& column, ValueOf&& value_of_column) {
+static text* print_key(const TableInfo* info, const EscrowColumn& column,
+                       ValueOf&& value_of_column) {
     Datum* texts = static_cast<Datum*>(palloc(sizeof(Datum) * column.key_count));
     for (int i = 0; i < column.key_count; i++) {
         Oid type = TupleDescAttr(info->columns, column.key[i] - 1)->atttypid;
@@ -38,14 +37,12 @@ text* print_key(const TableInfo* info, const EscrowColumn& column, ValueOf&& val
     return cstring_to_text(print_value(TEXTARRAYOID, PointerGetDatum(array)));
 }
 
-int place_in(const UniqueKey& key, AttrNumber attnum) {
+static int place_in(const UniqueKey& key, AttrNumber attnum) {
     int place = 0;
     while (key.columns[place].attnum != attnum)
         place++;
     return place;
 }
-
-} // namespace
 
 text* counter_key(const TableInfo* info, const EscrowColumn& column, const Key& key) {
     return print_key(info, column,
@@ -97,4 +94,4 @@ void require_counter_key(Relation rel, const TableInfo* info, const EscrowColumn
                     psprintf("It is %s.", list_of_columns(info, info->key)));
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

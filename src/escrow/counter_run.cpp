@@ -2,7 +2,7 @@
 
 #include "table/own_table.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 DueCounter due_in_row(uint64 row, MemoryContext context) {
     auto column = [row](int n) {
@@ -55,4 +55,4 @@ bool has_internal_table(const char* name) {
     return OidIsValid(internal_schema()) && OidIsValid(get_relname_relid(name, internal_schema()));
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -5,7 +5,7 @@
 #include "sweeper/task.h"
 #include "table/name.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 struct CounterRun {
     SweepRun* run;
@@ -64,4 +64,4 @@ Turn run_counter(CounterRun* counters, Oid rel, Body&& body) {
 // False where the extension, or its version with that table, is not installed.
 bool has_internal_table(const char* name);
 
-} // namespace interlock
+} // namespace interlock::escrow

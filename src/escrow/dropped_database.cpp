@@ -2,21 +2,20 @@
 
 #include "escrow/memory.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
-namespace {
+static Oid dropped = InvalidOid; // by this transaction
+static object_access_hook_type next_hook = nullptr;
 
-Oid dropped = InvalidOid; // by this transaction
-object_access_hook_type next_hook = nullptr;
-
-void note_drop(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void* argument) {
+static void note_drop(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
+                      void* argument) {
     if (next_hook != nullptr)
         next_hook(access, class_id, object_id, sub_id, argument);
     if (access == OAT_DROP && class_id == DatabaseRelationId)
         dropped = object_id;
 }
 
-void end_transaction(XactEvent event, void*) {
+static void end_transaction(XactEvent event, void*) {
     if (!OidIsValid(dropped))
         return;
     if (event == XACT_EVENT_COMMIT)
@@ -25,12 +24,10 @@ void end_transaction(XactEvent event, void*) {
         dropped = InvalidOid;
 }
 
-} // namespace
-
 void watch_dropped_databases() {
     next_hook = object_access_hook;
     object_access_hook = note_drop;
     RegisterXactCallback(end_transaction, nullptr);
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

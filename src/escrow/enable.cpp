@@ -16,7 +16,7 @@
 #include "table/restricted.h"
 #include "table/trigger_state.h"
 
-using namespace interlock;
+namespace interlock::escrow {
 
 namespace {
 
@@ -25,10 +25,15 @@ struct TriggerKind {
     const char* function;
     const char* event;
 };
+
+} // namespace
+
 constexpr TriggerKind kRowTrigger = {kEscrowTriggerPrefix, "escrow_trigger",
                                      "BEFORE INSERT OR UPDATE OR DELETE"};
 constexpr TriggerKind kTruncateTrigger = {"zzz_interlock_truncate", "escrow_truncate_trigger",
                                           "BEFORE TRUNCATE"};
+
+namespace {
 
 struct Request {
     AttrNumber attnum;
@@ -40,36 +45,42 @@ struct Request {
     bool fold_moves_version;
 };
 
-Request read_request(const Arguments& arguments, Relation rel);
-void check_values(Oid relid, const Request& request);
+} // namespace
+
+static Request read_request(const Arguments& arguments, Relation rel);
+static void check_values(Oid relid, const Request& request);
+
+namespace {
 
 // A trigger's name, and the command that creates or replaces it.
 struct TriggerCommand {
     const char* name;
     char* command;
 };
-TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
-                              const char* more_arguments);
-const char* settings_arguments(const Request& request);
-const char* column_arguments(const TableInfo* info, AttrNumber attnum);
-void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
-                         const TriggerCommand& trigger);
-List* drops_of_triggers(Relation rel, const char* label);
-void run_commands(const List* commands);
-void refuse_gone_column(Relation rel, const TableInfo* info);
-void refuse_taken_label(Relation rel, const TableInfo* info, const Request& request);
-const EscrowColumn* counted_column(Relation rel, const TableInfo* info, AttrNumber attnum);
-const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const char* column);
-void end_counters(Relation rel, const EscrowColumn& column);
-void give_label(Relation rel, const EscrowColumn& column, const char* label);
-void return_expired_of_column(Relation rel, const EscrowColumn& column);
-void forget_expired_of_column(Oid relid, const EscrowColumn& column);
-void refuse_reservations_of(Relation rel, const EscrowColumn& column);
-void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn* present,
-                        const Request& request);
-void forget_old_parts(Oid relid, const char* column);
 
 } // namespace
+
+static TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
+                                     const char* more_arguments);
+static const char* settings_arguments(const Request& request);
+static const char* column_arguments(const TableInfo* info, AttrNumber attnum);
+static void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
+                                const TriggerCommand& trigger);
+static List* drops_of_triggers(Relation rel, const char* label);
+static void run_commands(const List* commands);
+static void refuse_gone_column(Relation rel, const TableInfo* info);
+static void refuse_taken_label(Relation rel, const TableInfo* info, const Request& request);
+static const EscrowColumn* counted_column(Relation rel, const TableInfo* info, AttrNumber attnum);
+static const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info,
+                                             const char* column);
+static void end_counters(Relation rel, const EscrowColumn& column);
+static void give_label(Relation rel, const EscrowColumn& column, const char* label);
+static void return_expired_of_column(Relation rel, const EscrowColumn& column);
+static void forget_expired_of_column(Oid relid, const EscrowColumn& column);
+static void refuse_reservations_of(Relation rel, const EscrowColumn& column);
+static void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn* present,
+                               const Request& request);
+static void forget_old_parts(Oid relid, const char* column);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(enable_escrow);
@@ -141,9 +152,7 @@ Datum disable_escrow(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-void run_commands(const List* commands) {
+static void run_commands(const List* commands) {
     ListCell* cell;
     foreach (cell, commands)
         run_command(static_cast<char*>(lfirst(cell)));
@@ -151,7 +160,7 @@ void run_commands(const List* commands) {
 
 // Nobody says whether a plain write that came after them knew of them; and the oid of a table that
 // was dropped may be that of another one.
-void forget_old_parts(Oid relid, const char* column) {
+static void forget_old_parts(Oid relid, const char* column) {
     NameData name;
     namestrcpy(&name, column);
     int64 count = forget_counters(relid, name);
@@ -164,11 +173,11 @@ void forget_old_parts(Oid relid, const char* column) {
                            "interlock.disable_escrow(): the rows count as they are.")));
 }
 
-const char* text_of_limit(const EscrowColumn& column, int64 limit) {
+static const char* text_of_limit(const EscrowColumn& column, int64 limit) {
     return DatumGetCString(DirectFunctionCall1(numeric_out, numeric_of(column, limit)));
 }
 
-Request read_request(const Arguments& arguments, Relation rel) {
+static Request read_request(const Arguments& arguments, Relation rel) {
     Request request = {};
     request.attnum = column_number(rel, arguments.name(1, "column_name"));
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), request.attnum - 1);
@@ -203,7 +212,7 @@ Request read_request(const Arguments& arguments, Relation rel) {
     return request;
 }
 
-void check_values(Oid relid, const Request& request) {
+static void check_values(Oid relid, const Request& request) {
     const char* column = quote_identifier(request.column);
     run_command(psprintf(
         "SELECT pg_catalog.count(*) FROM ONLY %s WHERE %s IS NULL OR %s::pg_catalog.numeric "
@@ -222,13 +231,13 @@ void check_values(Oid relid, const Request& request) {
                                count, get_rel_name(relid), request.column)));
 }
 
-const char* settings_arguments(const Request& request) {
+static const char* settings_arguments(const Request& request) {
     return psprintf(", '%s', '%s', '%s', '%s'", request.least, request.most, request.plain_updates,
                     request.fold_moves_version ? "true" : "false");
 }
 
 // Their numbers, and the names of the key's columns.
-const char* column_arguments(const TableInfo* info, AttrNumber attnum) {
+static const char* column_arguments(const TableInfo* info, AttrNumber attnum) {
     CountedColumns columns = {attnum, info->key.count, {}};
     StringInfoData names;
     initStringInfo(&names);
@@ -239,8 +248,8 @@ const char* column_arguments(const TableInfo* info, AttrNumber attnum) {
     return psprintf(", '%s'%s", counted_columns_argument(columns), names.data);
 }
 
-TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
-                              const char* more_arguments) {
+static TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
+                                     const char* more_arguments) {
     const char* name = column_trigger_name(rel, kind.prefix, kind.function, column);
     if (&kind == &kRowTrigger && !sorts_last(name))
         raise_forged(rel, name, "enable_escrow"); // arguments that are no counter's
@@ -252,8 +261,8 @@ TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char*
                            more_arguments)};
 }
 
-void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
-                         const TriggerCommand& trigger) {
+static void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
+                                const TriggerCommand& trigger) {
     replace_trigger(relid, trigger.name, trigger.command);
     run_command(psprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", qualified_name(relid),
                          quote_identifier(trigger.name)));
@@ -268,7 +277,7 @@ void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
 }
 
 // Renamed in a restored copy, as a rule: perhaps it is this one.
-void refuse_gone_column(Relation rel, const TableInfo* info) {
+static void refuse_gone_column(Relation rel, const TableInfo* info) {
     each_escrow(info, [&](const EscrowColumn& column) {
         if (column.attnum == InvalidAttrNumber && column.well_formed)
             raise_column_gone(rel, column);
@@ -276,7 +285,7 @@ void refuse_gone_column(Relation rel, const TableInfo* info) {
 }
 
 // Two columns of one label would share their counters.
-void refuse_taken_label(Relation rel, const TableInfo* info, const Request& request) {
+static void refuse_taken_label(Relation rel, const TableInfo* info, const Request& request) {
     const EscrowColumn* other = escrow_of_label(info, request.column);
     if (other != nullptr && other->attnum != request.attnum)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -286,13 +295,14 @@ void refuse_taken_label(Relation rel, const TableInfo* info, const Request& requ
                         errhint("%s", call_of_enable(rel, *other))));
 }
 
-const EscrowColumn* counted_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
+static const EscrowColumn* counted_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
     const EscrowColumn* column = escrow_of(info, attnum);
     return column != nullptr ? column : escrow_left_behind(rel, info, attnum);
 }
 
 // By the name that the column has; one that is gone by its former name.
-const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const char* column) {
+static const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info,
+                                             const char* column) {
     AttrNumber attnum = find_attribute(info->columns, column);
     const EscrowColumn* found =
         attnum != InvalidAttrNumber ? counted_column(rel, info, attnum) : nullptr;
@@ -307,7 +317,7 @@ const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const
 
 // All parts are decided, and the lock keeps others out.
 // But the fold has only the parts that its snapshot has.
-void end_counters(Relation rel, const EscrowColumn& column) {
+static void end_counters(Relation rel, const EscrowColumn& column) {
     bool is_whole = escrow_of(table_info(rel), column.attnum) != nullptr;
     if (is_whole)
         require_own_trigger(rel, table_info(rel), column);
@@ -317,7 +327,7 @@ void end_counters(Relation rel, const EscrowColumn& column) {
 }
 
 // Only counters with reservations are left.
-void give_label(Relation rel, const EscrowColumn& column, const char* label) {
+static void give_label(Relation rel, const EscrowColumn& column, const char* label) {
     Oid relid = RelationGetRelid(rel);
     EscrowColumn former = {}; // that had the name
     namestrcpy(&former.label, label);
@@ -329,7 +339,7 @@ void give_label(Relation rel, const EscrowColumn& column, const char* label) {
     rename_counters(relid, column.label, former.label);
 }
 
-List* drops_of_triggers(Relation rel, const char* label) {
+static List* drops_of_triggers(Relation rel, const char* label) {
     List* drops = NIL;
     for (const TriggerKind* kind : {&kRowTrigger, &kTruncateTrigger}) {
         char* command = drop_of_column_trigger(rel, kind->function, label);
@@ -339,14 +349,14 @@ List* drops_of_triggers(Relation rel, const char* label) {
     return drops;
 }
 
-void refuse_reservations_of(Relation rel, const EscrowColumn& column) {
+static void refuse_reservations_of(Relation rel, const EscrowColumn& column) {
     int count;
     const int64* counters = counters_of(RelationGetRelid(rel), column.label, &count);
     refuse_reservations(rel, column, counters, count);
 }
 
 // Locks the counter's row. False: there is none, or its key is another one.
-bool lock_counter_value(Relation rel, const EscrowColumn& column, int64 id, int64* value) {
+static bool lock_counter_value(Relation rel, const EscrowColumn& column, int64 id, int64* value) {
     Oid table;
     NameData name;
     text* key;
@@ -360,7 +370,7 @@ bool lock_counter_value(Relation rel, const EscrowColumn& column, int64 id, int6
 }
 
 // As many parts as it takes.
-void insert_returns(const EscrowColumn& column, int64 counter, AmountSum sum) {
+static void insert_returns(const EscrowColumn& column, int64 counter, AmountSum sum) {
     while (!sum.is_zero()) {
         int64 amount = sum.wraps > 0 ? PG_INT64_MAX : sum.low;
         insert_part(column, counter, {amount, -amount});
@@ -369,7 +379,7 @@ void insert_returns(const EscrowColumn& column, int64 counter, AmountSum sum) {
 }
 
 // By parts that are then folded. The lock keeps all others from loading the counters.
-void return_expired_of_column(Relation rel, const EscrowColumn& column) {
+static void return_expired_of_column(Relation rel, const EscrowColumn& column) {
     int count;
     const int64* counters = counters_of(RelationGetRelid(rel), column.label, &count);
     for (int i = 0; i < count; i++) {
@@ -382,14 +392,14 @@ void return_expired_of_column(Relation rel, const EscrowColumn& column) {
 }
 
 // Those of a column that is gone.
-void forget_expired_of_column(Oid relid, const EscrowColumn& column) {
+static void forget_expired_of_column(Oid relid, const EscrowColumn& column) {
     int count;
     const int64* counters = counters_of(relid, column.label, &count);
     forget_expired(counters, count);
 }
 
 // Whether the counter's row can get back what is reserved.
-bool fits_reserved(Relation rel, const EscrowColumn& column, int64 id, int64 greatest) {
+static bool fits_reserved(Relation rel, const EscrowColumn& column, int64 id, int64 greatest) {
     AmountSum total = sum_of_reservations(column, id);
     int64 value;
     if (total.is_zero() || !lock_counter_value(rel, column, id, &value))
@@ -399,7 +409,7 @@ bool fits_reserved(Relation rel, const EscrowColumn& column, int64 id, int64 gre
 }
 
 // Whether the counters go by the table's key, as they will from now on.
-bool has_table_key(const TableInfo* info, const EscrowColumn& column) {
+static bool has_table_key(const TableInfo* info, const EscrowColumn& column) {
     if (column.key_count != info->key.count)
         return false;
     for (int i = 0; i < column.key_count; i++)
@@ -410,8 +420,8 @@ bool has_table_key(const TableInfo* info, const EscrowColumn& column) {
 
 // Reservations last over a change of the limits: what they give back has to fit then. They do not
 // last over another key, or where counters were ended by other means than disable_escrow.
-void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn* present,
-                        const Request& request) {
+static void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn* present,
+                               const Request& request) {
     if (present == nullptr) {
         EscrowColumn before = {};
         namestrcpy(&before.label, request.column);
@@ -439,4 +449,4 @@ void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn*
     }
 }
 
-} // namespace
+} // namespace interlock::escrow

@@ -21,7 +21,7 @@
 #include "table/relation.h"
 #include "table/row_values.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 enum class PlainUpdates : uint8 { kReject, kDelta };
 
@@ -163,4 +163,4 @@ struct AmountSum {
     int64 amount() const; // 22003 when it is out of range
 };
 
-} // namespace interlock
+} // namespace interlock::escrow

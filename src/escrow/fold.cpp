@@ -18,9 +18,7 @@
 #include "table/restricted.h"
 #include "table/subscription.h"
 
-using namespace interlock;
-
-namespace interlock {
+namespace interlock::escrow {
 
 namespace {
 
@@ -29,8 +27,10 @@ struct DueCounters {
     int count;
 };
 
+} // namespace
+
 // Of a query for counters, in the caller's context.
-DueCounters read_due(const char* query) {
+static DueCounters read_due(const char* query) {
     MemoryContext context = CurrentMemoryContext;
     DueCounters due = {};
     as_owner_of(internal_table("escrow_part"), [&] {
@@ -47,7 +47,7 @@ DueCounters read_due(const char* query) {
 }
 
 // Those of a column, or of one row, in the order of their ids.
-DueCounters due_of(Oid rel, const EscrowColumn& column, const text* key) {
+static DueCounters due_of(Oid rel, const EscrowColumn& column, const text* key) {
     return read_due(psprintf(
         "SELECT c.id, c.rel::pg_catalog.oid, c.column_name, c.key FROM "
         "interlock_internal.escrow_counter c WHERE c.rel::pg_catalog.oid OPERATOR(pg_catalog.=) %u "
@@ -60,27 +60,31 @@ DueCounters due_of(Oid rel, const EscrowColumn& column, const text* key) {
                                   quote_literal_cstr(text_to_cstring(key)))));
 }
 
-const EscrowColumn* column_of(const TableInfo* info, const DueCounter& due) {
+static const EscrowColumn* column_of(const TableInfo* info, const DueCounter& due) {
     const EscrowColumn* column = escrow_of_label(info, NameStr(due.column));
     bool is_usable = column != nullptr && column->attnum != InvalidAttrNumber &&
                      column->twin == nullptr && key_of_counters(info, *column) != nullptr;
     return is_usable ? column : nullptr;
 }
 
+namespace {
+
 // kNotInUse: the column is gone or has no triggers, or no unique index names the rows. kOtherKey:
 // the counter is of another key, others of the column need not be. The parts stay. kNoRow: there
 // is none, or it is locked. kSome: there may be more parts.
 enum class Fold : uint8 { kNotInUse, kOtherKey, kNoTable, kNoRow, kSome, kFolded };
 
+} // namespace
+
 // Parts that came after the snapshot may pay for those that it has.
-void require_limits(const EscrowCounter& counter, const AmountSum& value) {
+static void require_limits(const EscrowCounter& counter, const AmountSum& value) {
     if (IsolationUsesXactSnapshot() && !value.is_within(counter.limits))
         raise_concurrent_update();
 }
 
 // By hand it waits for the row.
-Fold fold_counter(Relation rel, const EscrowColumn* column, const DueCounter& due, bool is_by_hand,
-                  TimestampTz stop_at = DT_NOEND) {
+static Fold fold_counter(Relation rel, const EscrowColumn* column, const DueCounter& due,
+                         bool is_by_hand, TimestampTz stop_at = DT_NOEND) {
     const TableInfo* info = table_info(rel);
     Fold result = Fold::kNotInUse;
     if (column == nullptr)
@@ -116,13 +120,17 @@ Fold fold_counter(Relation rel, const EscrowColumn* column, const DueCounter& du
 
 constexpr int kMostOfPage = 1000;
 
+namespace {
+
 struct DuePage {
     DueCounters due;
     int64 next; // where the next one begins; 0: there is none
     bool has_passed_over;
 };
 
-DueCounter due_counter(int64 id) {
+} // namespace
+
+static DueCounter due_counter(int64 id) {
     DueCounter due = {id, InvalidOid, {}, nullptr};
     (void)read_counter(id, &due.rel, &due.column, &due.key); // it may be gone
     return due;
@@ -130,7 +138,7 @@ DueCounter due_counter(int64 id) {
 
 // Of all tables, from an id on, in the order of ids, in the current context. It walks over the
 // counters that have parts, and no others, and not for long.
-DuePage due_page(const CounterRun& fold, int64 from) {
+static DuePage due_page(const CounterRun& fold, int64 from) {
     DuePage page = {};
     page.next = from;
     page.due.first = static_cast<DueCounter*>(palloc(sizeof(DueCounter) * kMostOfPage));
@@ -147,7 +155,7 @@ DuePage due_page(const CounterRun& fold, int64 from) {
 }
 
 // Millions of parts would not be done in time, in no run: some in each, for half of its time.
-Fold fold_due(const CounterRun& run, const DueCounter& due) {
+static Fold fold_due(const CounterRun& run, const DueCounter& due) {
     TimestampTz stop_at = GetCurrentTimestamp() + longest_turn(run) * INT64CONST(500);
     if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel)))
         return forget_counter(due.id, stop_at) ? Fold::kFolded : Fold::kSome;
@@ -163,7 +171,7 @@ Fold fold_due(const CounterRun& run, const DueCounter& due) {
 
 // Where the run begins: at any counter, so that those which fail or take long, of whatever tables,
 // do not keep others from their turn.
-int64 any_counter() {
+static int64 any_counter() {
     int64 last = value_of_sequence(internal_table("escrow_counter_id"));
     return 1 +
            static_cast<int64>(static_cast<double>(last) * pg_prng_double(&pg_global_prng_state));
@@ -171,7 +179,7 @@ int64 any_counter() {
 
 // Their parts are not seen yet, and nothing runs here when they are decided. A prepared transaction
 // has its locks without a process.
-bool has_prepared_parts() {
+static bool has_prepared_parts() {
     bool found = false;
     with_spi([&] {
         run_command(psprintf(
@@ -185,7 +193,7 @@ bool has_prepared_parts() {
 }
 
 // In the run's context, which outlives the transaction. False: it has failed.
-bool next_page(CounterRun* fold, int64 from, DuePage* page) {
+static bool next_page(CounterRun* fold, int64 from, DuePage* page) {
     char message[kErrorBytes] = "";
     *page = {};
     end_table();
@@ -199,7 +207,7 @@ bool next_page(CounterRun* fold, int64 from, DuePage* page) {
     return false;
 }
 
-void note_result(CounterRun* fold, const DueCounter& due, Fold result, TimestampTz began) {
+static void note_result(CounterRun* fold, const DueCounter& due, Fold result, TimestampTz began) {
     SweepRun* run = fold->run;
     switch (result) {
     case Fold::kFolded:
@@ -224,7 +232,7 @@ void note_result(CounterRun* fold, const DueCounter& due, Fold result, Timestamp
 }
 
 // False: the run's time is over.
-bool fold_page(CounterRun* fold, const DueCounters& due, int64 before) {
+static bool fold_page(CounterRun* fold, const DueCounters& due, int64 before) {
     for (int i = 0; i < due.count && due.first[i].id < before; i++) {
         const DueCounter& counter = due.first[i];
         Fold result = Fold::kNoRow;
@@ -240,7 +248,7 @@ bool fold_page(CounterRun* fold, const DueCounters& due, int64 before) {
     return true;
 }
 
-bool fold_between(CounterRun* fold, int64 from, int64 before) {
+static bool fold_between(CounterRun* fold, int64 from, int64 before) {
     DuePage page;
     for (page.next = from; page.next != 0 && page.next < before;) {
         if (is_late(*fold)) {
@@ -255,7 +263,7 @@ bool fold_between(CounterRun* fold, int64 from, int64 before) {
     return true;
 }
 
-void fold_all(SweepRun* run) {
+static void fold_all(SweepRun* run) {
     CounterRun fold = begin_counter_run(run);
     char message[kErrorBytes] = "";
     int64 start = 1;
@@ -274,7 +282,7 @@ void fold_all(SweepRun* run) {
 }
 
 // Whether the journal is there, and no subscription writes it.
-bool has_own_journal(SweepRun* run) {
+static bool has_own_journal(SweepRun* run) {
     char message[kErrorBytes] = "";
     bool found = false;
     if (!in_transaction(message, [&] {
@@ -285,14 +293,12 @@ bool has_own_journal(SweepRun* run) {
     return found;
 }
 
-void sweep_counters(SweepRun* run, List*) {
+static void sweep_counters(SweepRun* run, List*) {
     if (!has_own_journal(run))
         return;
     sweep_reservations(run);
     fold_all(run);
 }
-
-} // namespace
 
 void fold_column(Relation rel, const EscrowColumn& column, bool skips_gone_rows) {
     DueCounters due = due_of(RelationGetRelid(rel), column, nullptr);
@@ -330,12 +336,8 @@ extern const SweepTask kEscrowSweep = {
     .run = sweep_counters,
 };
 
-} // namespace interlock
-
-namespace {
-
 // The locks of the rows stay with the caller, who may not see the rows.
-void refuse_row_security(Relation rel) {
+static void refuse_row_security(Relation rel) {
     if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED)
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                         errmsg("row security of table \"%s\" keeps role \"%s\" from folding its "
@@ -345,14 +347,12 @@ void refuse_row_security(Relation rel) {
 }
 
 // Raises 55000 for parts that cannot be folded: they would stay without a word.
-void require_foldable(Relation rel, const TableInfo* info, const EscrowColumn& column) {
+static void require_foldable(Relation rel, const TableInfo* info, const EscrowColumn& column) {
     if (column.attnum == InvalidAttrNumber)
         raise_column_gone(rel, column);
     if (key_of_counters(info, column) == nullptr)
         raise_key_changed(rel, info, column);
 }
-
-} // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(fold_escrow);
@@ -386,3 +386,5 @@ Datum fold_escrow(PG_FUNCTION_ARGS) {
     PG_RETURN_INT64(folded);
 }
 }
+
+} // namespace interlock::escrow

@@ -4,7 +4,7 @@
 #include "escrow/escrow.h"
 #include "sweeper/task.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 // Folds the counters of the column that have parts; 55000 when one of them keeps some. Under ACCESS
 // EXCLUSIVE. Rows may be gone where the triggers were.
@@ -12,4 +12,4 @@ void fold_column(Relation rel, const EscrowColumn& column, bool skips_gone_rows)
 
 extern const SweepTask kEscrowSweep;
 
-} // namespace interlock
+} // namespace interlock::escrow

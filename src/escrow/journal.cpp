@@ -6,58 +6,56 @@
 #include "server/sequence.h"
 #include "table/subscription.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::escrow {
 
 constexpr const char* kCounterTable = "escrow_counter";
 constexpr const char* kPartTable = "escrow_part";
 constexpr const char* kNumbers = "escrow_part_number"; // a sequence
 
+namespace {
+
 // Columns of interlock_internal.escrow_counter and escrow_part, from 1.
 enum CounterColumn { kId = 1, kRel, kColumnName, kKey, kCounterColumns = kKey };
 enum PartColumn { kCounter = 1, kNumber, kAmount, kReserved, kPartColumns = kReserved };
 
-Snapshot newest_snapshot() {
+} // namespace
+
+static Snapshot newest_snapshot() {
     return IsolationUsesXactSnapshot() ? GetTransactionSnapshot() : latest_snapshot();
 }
 
 template <typename Visit>
-void scan_parts(int64 counter, LOCKMODE mode, Snapshot snapshot, Visit&& visit) {
+static void scan_parts(int64 counter, LOCKMODE mode, Snapshot snapshot, Visit&& visit) {
     ScanKeyData key;
     ScanKeyInit(&key, kCounter, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(counter));
     scan_rows(kPartTable, "escrow_part_counter", mode, snapshot, &key, 1, visit);
 }
 
-int64 amount_of_part(const EscrowColumn& column, Relation rel, HeapTuple tuple) {
+static int64 amount_of_part(const EscrowColumn& column, Relation rel, HeapTuple tuple) {
     return amount_of_numeric(column, column_of(rel, tuple, kAmount).value);
 }
 
 // Null for most parts.
-int64 reserved_by_part(const EscrowColumn& column, Relation rel, HeapTuple tuple) {
+static int64 reserved_by_part(const EscrowColumn& column, Relation rel, HeapTuple tuple) {
     NullableDatum reserved = column_of(rel, tuple, kReserved);
     return reserved.isnull ? 0 : amount_of_numeric(column, reserved.value);
 }
 
 // Under REPEATABLE READ and above another transaction may have deleted it since the snapshot.
-void delete_row(Relation rel, HeapTuple tuple) {
+static void delete_row(Relation rel, HeapTuple tuple) {
     TM_FailureData failure;
     if (delete_tuple(rel, &tuple->t_self, GetCurrentCommandId(true), &failure) != TM_Ok)
         raise_concurrent_update();
 }
 
-void insert_row(Relation rel, Datum* values, bool* nulls) {
+static void insert_row(Relation rel, Datum* values, bool* nulls) {
     HeapTuple tuple = heap_form_tuple(RelationGetDescr(rel), values, nulls);
     CatalogTupleInsert(rel, tuple);
     heap_freetuple(tuple);
     CommandCounterIncrement();
 }
 
-} // namespace
-
-namespace {
-
-int64 find_counter(const CounterName& name, Snapshot snapshot) {
+static int64 find_counter(const CounterName& name, Snapshot snapshot) {
     int64 counter = 0;
     ScanKeyData keys[3];
     ScanKeyInit(&keys[0], kRel, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(name.rel));
@@ -70,8 +68,6 @@ int64 find_counter(const CounterName& name, Snapshot snapshot) {
               });
     return counter;
 }
-
-} // namespace
 
 int64 find_counter(const CounterName& name) {
     int64 counter = 0;
@@ -96,11 +92,9 @@ bool read_name(Relation counters, HeapTuple row, CounterName* name) {
     return true;
 }
 
-namespace {
-
 // The text may have three times the bytes in the encoding of another database, and be less
 // compressed there: an entry of the index has at most 2,700.
-void check_length(const CounterName& name) {
+static void check_length(const CounterName& name) {
     constexpr size_t kMost = 800;
     if (VARSIZE_ANY_EXHDR(name.key) > kMost)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -108,8 +102,6 @@ void check_length(const CounterName& name) {
                                get_rel_name(name.rel)),
                         errhint("It may have %zu bytes.", kMost)));
 }
-
-} // namespace
 
 int64 create_counter(const CounterName& name) {
     check_length(name);
@@ -161,11 +153,9 @@ void delete_counter(int64 counter) {
     CommandCounterIncrement();
 }
 
-namespace {
-
 // visit(rel, tuple) for each counter of the column, as of now.
 template <typename Visit>
-void each_counter(Oid rel, const NameData& column, LOCKMODE mode, Visit&& visit) {
+static void each_counter(Oid rel, const NameData& column, LOCKMODE mode, Visit&& visit) {
     ScanKeyData keys[2];
     ScanKeyInit(&keys[0], kRel, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(rel));
     ScanKeyInit(&keys[1], kColumnName, BTEqualStrategyNumber, F_NAMEEQ, NameGetDatum(&column));
@@ -173,8 +163,6 @@ void each_counter(Oid rel, const NameData& column, LOCKMODE mode, Visit&& visit)
         scan_rows(kCounterTable, "escrow_counter_name", mode, snapshot, keys, 2, visit);
     });
 }
-
-} // namespace
 
 int64 forget_counters(Oid rel, const NameData& column) {
     int64 count = 0;
@@ -223,14 +211,12 @@ int64* counters_of(Oid rel, const NameData& column, int* count) {
     return counters;
 }
 
-namespace {
-
-int64 counter_at(IndexScanDesc scan) {
+static int64 counter_at(IndexScanDesc scan) {
     bool is_null;
     return DatumGetInt64(index_getattr(scan->xs_itup, 1, scan->xs_itupdesc, &is_null));
 }
 
-NextCounter walk_to_part(IndexScanDesc scan, TupleTableSlot* slot) {
+static NextCounter walk_to_part(IndexScanDesc scan, TupleTableSlot* slot) {
     constexpr int kMostDead = 1000000;
     for (int dead = 0; index_getnext_tid(scan, ForwardScanDirection) != nullptr; dead++) {
         if (index_fetch_heap(scan, slot))
@@ -242,8 +228,6 @@ NextCounter walk_to_part(IndexScanDesc scan, TupleTableSlot* slot) {
     }
     return {0, 0};
 }
-
-} // namespace
 
 NextCounter next_counter_with_parts(int64 from) {
     NextCounter next = {};
@@ -284,15 +268,18 @@ struct NumberBlock {
     int64 next = 0;
     int64 end = 0;
 };
-NumberBlock block;
+
+} // namespace
+
+static NumberBlock block;
 
 // The sequence has been moved, or dropped.
-void forget_block(Datum, CatalogCache, uint32 hash) {
+static void forget_block(Datum, CatalogCache, uint32 hash) {
     if (hash == 0 || hash == block.hash)
         block.next = block.end;
 }
 
-void take_block() {
+static void take_block() {
     constexpr int64 kAtOnce = 1024; // the increment of the sequence
     static bool watches = false;
     if (!watches)
@@ -306,15 +293,13 @@ void take_block() {
 
 // In the order in which parts come, nearly: a fold takes the first ones, and what was the value
 // once is within the limits.
-int64 number_of_part(Oid parts) {
+static int64 number_of_part(Oid parts) {
     if (is_subscribed(parts))
         return number_apart();
     if (block.next == block.end)
         take_block();
     return block.next++;
 }
-
-} // namespace
 
 void forget_part_numbers() {
     HeapTuple tuple =
@@ -339,11 +324,9 @@ void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
     table_close(rel, NoLock);
 }
 
-namespace {
-
 // take(rel, tuple) is called for each before it is deleted; may_stop() for some.
 template <typename Take, typename MayStop>
-bool delete_parts(int64 counter, Take&& take, MayStop&& may_stop) {
+static bool delete_parts(int64 counter, Take&& take, MayStop&& may_stop) {
     constexpr int kAtOnce = 256; // between two looks at the clock
     int count = 0;
     bool is_all = true;
@@ -358,8 +341,6 @@ bool delete_parts(int64 counter, Take&& take, MayStop&& may_stop) {
     CommandCounterIncrement();
     return is_all;
 }
-
-} // namespace
 
 bool take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum, TimestampTz stop_at,
                 const EscrowLimits* limits) {
@@ -387,9 +368,7 @@ void add_parts(const EscrowColumn& column, int64 counter, AmountSum* sum) {
     });
 }
 
-namespace {
-
-void add_in_doubt(UndecidedParts* parts, int* room, const InDoubt& in_doubt) {
+static void add_in_doubt(UndecidedParts* parts, int* room, const InDoubt& in_doubt) {
     if (parts->count == *room) {
         *room = Max(8, *room * 2);
         Size size = sizeof(InDoubt) * *room;
@@ -398,8 +377,6 @@ void add_in_doubt(UndecidedParts* parts, int* room, const InDoubt& in_doubt) {
     }
     parts->in_doubt[parts->count++] = in_doubt;
 }
-
-} // namespace
 
 // What one snapshot sees is committed, of parts and of reservations alike. A part that it does not
 // see is in doubt, also when its transaction has ended meanwhile: its reservation is not in the sum
@@ -460,4 +437,4 @@ TransactionId deciding_transaction(const EscrowColumn& column, int64 counter, in
     return found;
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -5,7 +5,7 @@
 
 #include "escrow/memory.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 // What a counter is found by: the values of the key, as text.
 struct CounterName {
@@ -96,4 +96,4 @@ Range range_of(int64 row, const UndecidedParts& parts);
 // there is none.
 TransactionId deciding_transaction(const EscrowColumn& column, int64 counter, int64 delta);
 
-} // namespace interlock
+} // namespace interlock::escrow

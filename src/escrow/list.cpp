@@ -11,23 +11,21 @@
 #include "table/dependency.h"
 #include "table/own_table.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::escrow {
 
 // The table is not locked: it and its columns may be gone.
-bool may_read_table(Oid rel) {
+static bool may_read_table(Oid rel) {
     bool is_missing = false;
     return pg_class_aclcheck_ext(rel, GetUserId(), ACL_SELECT, &is_missing) == ACLCHECK_OK;
 }
 
-bool may_read_column(Oid rel, AttrNumber attnum) {
+static bool may_read_column(Oid rel, AttrNumber attnum) {
     bool is_missing = false;
     return pg_attribute_aclcheck_ext(rel, attnum, GetUserId(), ACL_SELECT, &is_missing) ==
            ACLCHECK_OK;
 }
 
-bool is_trigger_of(const Trigger* trigger, const char* label) {
+static bool is_trigger_of(const Trigger* trigger, const char* label) {
     if (argument_count(trigger) <= kKeyColumns)
         return false;
     NameData name;
@@ -36,7 +34,7 @@ bool is_trigger_of(const Trigger* trigger, const char* label) {
 }
 
 // The counters' own column, and those of their key.
-Bitmapset* columns_of_trigger(Oid trigger, Oid rel) {
+static Bitmapset* columns_of_trigger(Oid trigger, Oid rel) {
     Bitmapset* columns = nullptr;
     each_needed_relation(TriggerRelationId, trigger, [&](Oid needed, AttrNumber column) {
         if (needed == rel && column > 0)
@@ -45,7 +43,7 @@ Bitmapset* columns_of_trigger(Oid trigger, Oid rel) {
     return columns;
 }
 
-bool may_read_columns_of(const Trigger* trigger, Oid rel) {
+static bool may_read_columns_of(const Trigger* trigger, Oid rel) {
     Bitmapset* columns = columns_of_trigger(trigger->tgoid, rel);
     // Those of a restored dump depend on none, until enable_escrow is called.
     bool may_read = bms_num_members(columns) > argument_count(trigger) - kKeyColumns;
@@ -54,16 +52,20 @@ bool may_read_columns_of(const Trigger* trigger, Oid rel) {
     return may_read;
 }
 
+namespace {
+
 // What the triggers say of a column.
 struct Seen {
     AttrNumber attnum; // InvalidAttrNumber: it is gone
     bool may_read;
 };
 
+} // namespace
+
 // Counters go by values of the columns that their trigger depends on: the table's primary key may
 // be another one, and their names may be those of others. With a forged trigger beside it, the
 // columns of both.
-Seen see_triggers(Oid rel, const char* label) {
+static Seen see_triggers(Oid rel, const char* label) {
     Oid function = own_trigger_function("escrow_trigger");
     bool is_known = false;
     Seen seen = {get_attnum(rel, label), true};
@@ -85,6 +87,8 @@ Seen see_triggers(Oid rel, const char* label) {
     return seen;
 }
 
+namespace {
+
 struct Answer {
     struct {
         Oid role;
@@ -94,8 +98,10 @@ struct Answer {
     Seen seen;
 };
 
+} // namespace
+
 // Once in a statement for all counters of a column.
-Seen see_column(FunctionCallInfo call, Oid rel, const NameData& label) {
+static Seen see_column(FunctionCallInfo call, Oid rel, const NameData& label) {
     FmgrInfo* function = call->flinfo;
     if (function->fn_extra == nullptr) {
         HASHCTL control = {};
@@ -116,7 +122,7 @@ Seen see_column(FunctionCallInfo call, Oid rel, const NameData& label) {
     return seen;
 }
 
-Seen seen_of(FunctionCallInfo call) {
+static Seen seen_of(FunctionCallInfo call) {
     Arguments arguments(call);
     NameData label;
     memset(NameStr(label), 0, NAMEDATALEN);
@@ -124,14 +130,18 @@ Seen seen_of(FunctionCallInfo call) {
     return see_column(call, arguments.relation(0), label);
 }
 
-bool sees_all() { return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS); }
+static bool sees_all() { return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS); }
+
+namespace {
 
 // What a role may see of an entry: its times, or the values, too.
 enum class Sight : uint8 { kNothing, kTimes, kAll };
 
+} // namespace
+
 // Any role can call the function with any number. An entry of another epoch, from before a rewrite
 // of the table or another trigger, says nothing any more.
-Sight read_visible_entry(FunctionCallInfo call, int64 counter, EntryState* state) {
+static Sight read_visible_entry(FunctionCallInfo call, int64 counter, EntryState* state) {
     Oid rel;
     NameData label;
     if (!read_counter(counter, &rel, &label) || get_rel_name(rel) == nullptr)
@@ -142,8 +152,6 @@ Sight read_visible_entry(FunctionCallInfo call, int64 counter, EntryState* state
         return Sight::kNothing;
     return seen.may_read ? Sight::kAll : Sight::kTimes;
 }
-
-} // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(escrow_entry);
@@ -187,3 +195,5 @@ Datum may_end_reservation(PG_FUNCTION_ARGS) {
         (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(rel)) && acts_for(owner_of_table(rel))));
 }
 }
+
+} // namespace interlock::escrow

@@ -6,7 +6,7 @@
 #include "transition/transition.h"
 #include "version/version.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 // The trigger's row in the catalog is a new one after ENABLE, DISABLE and CREATE OR REPLACE, at
 // another place when one transaction does several of them; the table's file after TRUNCATE and a
@@ -37,11 +37,9 @@ uint64 epoch_of(Oid relid, AttrNumber attnum, Oid trigger_oid) {
     return hash_bytes_extended(reinterpret_cast<const unsigned char*>(parts), sizeof(parts), 0);
 }
 
-namespace {
-
 // By name: in a restored copy, until enable_escrow is called again.
-bool find_named_columns(const TableInfo* info, const Trigger* trigger, const char* column,
-                        int first_key, CountedColumns* columns) {
+static bool find_named_columns(const TableInfo* info, const Trigger* trigger, const char* column,
+                               int first_key, CountedColumns* columns) {
     columns->column = find_attribute(info->columns, column);
     columns->key_count = Min(argument_count(trigger) - first_key, INDEX_MAX_KEYS);
     for (int i = 0; i < columns->key_count; i++) {
@@ -53,7 +51,7 @@ bool find_named_columns(const TableInfo* info, const Trigger* trigger, const cha
 }
 
 // Of types whose input runs no code of others: the trigger may be forged, and the key retyped.
-void set_key(const TableInfo* info, EscrowColumn* column, const CountedColumns& columns) {
+static void set_key(const TableInfo* info, EscrowColumn* column, const CountedColumns& columns) {
     Bitmapset* key = nullptr;
     for (int i = 0; i < columns.key_count; i++) {
         if (columns.key[i] > info->columns->natts || !may_name_counter(info, columns.key[i]))
@@ -69,7 +67,7 @@ void set_key(const TableInfo* info, EscrowColumn* column, const CountedColumns& 
 }
 
 // False: it is gone, or has another type.
-bool set_column(const TableInfo* info, EscrowColumn* column, AttrNumber attnum) {
+static bool set_column(const TableInfo* info, EscrowColumn* column, AttrNumber attnum) {
     if (attnum == InvalidAttrNumber || attnum > info->columns->natts)
         return false;
     Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
@@ -84,7 +82,8 @@ bool set_column(const TableInfo* info, EscrowColumn* column, AttrNumber attnum) 
 }
 
 // `numbers` and the arguments after it say which columns.
-bool load_columns(TableInfo* info, const Trigger* trigger, int numbers, EscrowColumn* column) {
+static bool load_columns(TableInfo* info, const Trigger* trigger, int numbers,
+                         EscrowColumn* column) {
     CountedColumns columns;
     name_argument(trigger, kColumn, &column->label);
     column->name = column->label;
@@ -94,21 +93,19 @@ bool load_columns(TableInfo* info, const Trigger* trigger, int numbers, EscrowCo
     return set_column(info, column, columns.column);
 }
 
-bool is_same(const EscrowColumn& left, const EscrowColumn& right) {
+static bool is_same(const EscrowColumn& left, const EscrowColumn& right) {
     return strcmp(NameStr(left.label), NameStr(right.label)) == 0 ||
            (left.attnum == right.attnum && left.attnum != InvalidAttrNumber);
 }
 
 // Any role with TRIGGER on the table can make another one for the column. Parts would count twice.
-void find_twin(EscrowColumn* column) {
+static void find_twin(EscrowColumn* column) {
     for (EscrowColumn* other = column->next; other != nullptr; other = other->next)
         if (other->well_formed && is_same(*other, *column)) {
             other->twin = column->trigger;
             column->twin = other->trigger;
         }
 }
-
-} // namespace
 
 bool parse_plain_updates(std::string_view word, PlainUpdates* updates) {
     for (PlainUpdates each : {PlainUpdates::kReject, PlainUpdates::kDelta})
@@ -144,10 +141,8 @@ void load_escrow(TableInfo* info, const Trigger* trigger) {
         info->maintained = bms_add_member(info->maintained, attnum);
 }
 
-namespace {
-
 template <typename Condition>
-const EscrowColumn* find_escrow(const TableInfo* info, Condition&& condition) {
+static const EscrowColumn* find_escrow(const TableInfo* info, Condition&& condition) {
     const EscrowColumn* found = nullptr;
     each_escrow(info, [&](const EscrowColumn& column) {
         if (condition(column))
@@ -155,8 +150,6 @@ const EscrowColumn* find_escrow(const TableInfo* info, Condition&& condition) {
     });
     return found;
 }
-
-} // namespace
 
 const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber attnum) {
     return find_escrow(info,
@@ -202,26 +195,24 @@ const UniqueKey* key_of_counters(const TableInfo* info, const EscrowColumn& colu
     return column.key_count > 0 ? find_key(info, column.key_columns) : nullptr;
 }
 
-namespace {
-
-bool is_later(const char* trigger, const EscrowColumn& column) {
+static bool is_later(const char* trigger, const EscrowColumn& column) {
     return trigger != nullptr && strcmp(trigger, column.trigger) > 0;
 }
 
 // Those of ours that can keep a row as it is, or change it.
-bool fires_last(const TableInfo* info, const EscrowColumn& column) {
-    const Versioning* versioning = versioning_of(info);
-    const Marker* marker = marker_of(info);
-    const Ownership* ownership = ownership_of(info);
+static bool fires_last(const TableInfo* info, const EscrowColumn& column) {
+    const version::Versioning* versioning = version::versioning_of(info);
+    const marker::Marker* marker = marker::marker_of(info);
+    const ownership::Ownership* ownership = ownership::ownership_of(info);
     bool last = (versioning == nullptr || !is_later(versioning->trigger, column)) &&
                 (marker == nullptr || !is_later(marker->trigger, column)) &&
                 (ownership == nullptr || !is_later(ownership->trigger_name, column));
-    for (const StateMachine& machine : machines_of(info))
+    for (const transition::StateMachine& machine : transition::machines_of(info))
         last = last && !is_later(machine.trigger, column);
     return last;
 }
 
-const char* list_of_key(const TableInfo* info, const EscrowColumn& column) {
+static const char* list_of_key(const TableInfo* info, const EscrowColumn& column) {
     StringInfoData list;
     initStringInfo(&list);
     for (int i = 0; i < column.key_count; i++)
@@ -229,8 +220,6 @@ const char* list_of_key(const TableInfo* info, const EscrowColumn& column) {
                          quote_identifier(column_name(info, column.key[i])));
     return list.data;
 }
-
-} // namespace
 
 const char* call_of_enable(Relation rel, const EscrowColumn& column) {
     return psprintf("SELECT interlock.enable_escrow(%s, %s, %s, %s, %s, %s)",
@@ -324,4 +313,4 @@ const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumbe
     return column;
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -4,11 +4,9 @@
 #include "escrow/escrow.h"
 #include "table/settings_json.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
-namespace {
-
-Reading read(Oid rel, const Trigger* trigger, Setting* setting) {
+static Reading read(Oid rel, const Trigger* trigger, Setting* setting) {
     PlainUpdates updates;
     if (argument_count(trigger) <= kKeyColumns ||
         !parse_plain_updates(trigger->tgargs[kPlainUpdates], &updates))
@@ -27,7 +25,7 @@ Reading read(Oid rel, const Trigger* trigger, Setting* setting) {
 }
 
 // As numeric(p, s) prints it: a number and its text are the same limit.
-void add_limit(JsonObject* stored, const char* name, const JsonbValue* value, int scale) {
+static void add_limit(JsonObject* stored, const char* name, const JsonbValue* value, int scale) {
     if (value->type == jbvNull) {
         stored->add(name, *value);
         return;
@@ -39,7 +37,7 @@ void add_limit(JsonObject* stored, const char* name, const JsonbValue* value, in
     stored->add(name, DatumGetCString(DirectFunctionCall1(numeric_out, number)));
 }
 
-Jsonb* stored_form(Relation rel, const char* key, Jsonb* arguments) {
+static Jsonb* stored_form(Relation rel, const char* key, Jsonb* arguments) {
     AttrNumber attnum = column_number(rel, key);
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), attnum - 1);
     int scale = 0;
@@ -54,8 +52,6 @@ Jsonb* stored_form(Relation rel, const char* key, Jsonb* arguments) {
     return stored.finish();
 }
 
-} // namespace
-
 extern const Mechanism kEscrowMechanism = {
     .name = "escrow",
     .enable = "enable_escrow",
@@ -65,4 +61,4 @@ extern const Mechanism kEscrowMechanism = {
     .stored_form = stored_form,
 };
 
-} // namespace interlock
+} // namespace interlock::escrow

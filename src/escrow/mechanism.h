@@ -6,8 +6,8 @@
 
 #include "table/mechanism.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 extern const Mechanism kEscrowMechanism;
 
-} // namespace interlock
+} // namespace interlock::escrow

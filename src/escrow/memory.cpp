@@ -3,7 +3,7 @@
 #include "server/shared_memory.h"
 #include "server/usage_report.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 struct EscrowKey {
     Oid database;
@@ -44,24 +44,26 @@ struct Header {
     Note notes[FLEXIBLE_ARRAY_MEMBER];
 };
 
+} // namespace
+
 constexpr const char* kTranche = "pg_interlock_escrow";
 
-int max_counters = 8192;
-Header* header = nullptr;
-HTAB* entries = nullptr;
+static int max_counters = 8192;
+static Header* header = nullptr;
+static HTAB* entries = nullptr;
 
-int max_notes() { return max_counters * 2; }
-Size header_size() {
+static int max_notes() { return max_counters * 2; }
+static Size header_size() {
     return add_size(offsetof(Header, notes), mul_size(sizeof(Note), max_notes()));
 }
 
-void request_memory() {
+static void request_memory() {
     RequestAddinShmemSpace(
         add_size(header_size(), hash_estimate_size(max_counters, sizeof(EscrowEntry))));
     RequestNamedLWLockTranche(kTranche, 1);
 }
 
-void attach_memory() {
+static void attach_memory() {
     bool found;
     header =
         static_cast<Header*>(ShmemInitStruct("pg_interlock escrow notes", header_size(), &found));
@@ -76,22 +78,22 @@ void attach_memory() {
                           HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
 }
 
-EscrowKey key_of(int64 counter) { return {MyDatabaseId, 0, counter}; }
+static EscrowKey key_of(int64 counter) { return {MyDatabaseId, 0, counter}; }
 
-EscrowEntry* find_entry(int64 counter) {
+static EscrowEntry* find_entry(int64 counter) {
     EscrowKey key = key_of(counter);
     return static_cast<EscrowEntry*>(hash_search(entries, &key, HASH_FIND, nullptr));
 }
 
 // Under the spinlock.
-void pin(EscrowEntry* entry, const Effects& effects, TimestampTz now) {
+static void pin(EscrowEntry* entry, const Effects& effects, TimestampTz now) {
     entry->pins++;
     entry->open.add(effects);
     if (entry->times.changed_at == 0)
         entry->times.changed_at = now;
 }
 
-void apply(EscrowEntry* entry, const Effects& effects, bool committed) {
+static void apply(EscrowEntry* entry, const Effects& effects, bool committed) {
     TimestampTz now = GetCurrentTimestamp();
     SpinLockAcquire(&entry->lock);
     entry->decided_at = now;
@@ -104,7 +106,7 @@ void apply(EscrowEntry* entry, const Effects& effects, bool committed) {
 
 // Under the exclusive lock no pin is added, but the end of a transaction removes its own under the
 // spinlock alone: it must have released it before the entry is used for something else.
-bool is_pinned(EscrowEntry* entry) {
+static bool is_pinned(EscrowEntry* entry) {
     SpinLockAcquire(&entry->lock);
     bool pinned = entry->pins > 0;
     SpinLockRelease(&entry->lock);
@@ -112,7 +114,7 @@ bool is_pinned(EscrowEntry* entry) {
 }
 
 // Not free any more.
-Note* free_place() {
+static Note* free_place() {
     int place = header->first_free;
     while (place < header->notes_used && header->notes[place].state != NoteState::kFree)
         place++;
@@ -124,12 +126,12 @@ Note* free_place() {
     return &header->notes[place];
 }
 
-void free_place_of(Note* note) {
+static void free_place_of(Note* note) {
     note->state = NoteState::kFree;
     header->first_free = Min(header->first_free, static_cast<int>(note - header->notes));
 }
 
-int count_free_notes() {
+static int count_free_notes() {
     int count = max_notes() - header->notes_used;
     for (int i = 0; i < header->notes_used; i++)
         count += header->notes[i].state == NoteState::kFree ? 1 : 0;
@@ -137,7 +139,7 @@ int count_free_notes() {
 }
 
 // Of a transaction that is not after the next one.
-FullTransactionId full_xid(TransactionId xid) {
+static FullTransactionId full_xid(TransactionId xid) {
     FullTransactionId next = ReadNextFullTransactionId();
     uint32 epoch = EpochFromFullTransactionId(next);
     bool is_before = xid > XidFromFullTransactionId(next);
@@ -146,17 +148,21 @@ FullTransactionId full_xid(TransactionId xid) {
 
 // Whether its commit log is gone: it has ended. Under XactTruncationLock, or vacuum may truncate
 // the log meanwhile.
-bool is_forgotten(FullTransactionId xid) {
+static bool is_forgotten(FullTransactionId xid) {
     constexpr uint64 kTellable = UINT64CONST(1) << 31;
     uint64 next = U64FromFullTransactionId(ReadNextFullTransactionId());
     return next - U64FromFullTransactionId(xid) >= kTellable ||
            TransactionIdPrecedes(XidFromFullTransactionId(xid), oldest_in_commit_log());
 }
 
+namespace {
+
 enum class Fate : uint8 { kRunning, kCommitted, kAborted, kForgotten };
 
+} // namespace
+
 // In progress is asked before committed: a transaction has its commit record before it is visible.
-Fate fate_of(FullTransactionId full) {
+static Fate fate_of(FullTransactionId full) {
     TransactionId xid = XidFromFullTransactionId(full);
     if (is_forgotten(full))
         return Fate::kForgotten;
@@ -165,7 +171,7 @@ Fate fate_of(FullTransactionId full) {
     return TransactionIdDidCommit(xid) ? Fate::kCommitted : Fate::kAborted;
 }
 
-void settle(Note* note, Fate fate) {
+static void settle(Note* note, Fate fate) {
     if (fate == Fate::kForgotten) {
         note->state = NoteState::kForgotten;
     } else if (fate != Fate::kRunning) {
@@ -174,12 +180,12 @@ void settle(Note* note, Fate fate) {
     }
 }
 
-bool is_forgotten_note_of(const Note& note, const EscrowEntry* entry) {
+static bool is_forgotten_note_of(const Note& note, const EscrowEntry* entry) {
     return note.state == NoteState::kForgotten && note.entry == entry;
 }
 
 // Whether nothing but such notes pins it.
-bool has_only_forgotten_notes(EscrowEntry* entry) {
+static bool has_only_forgotten_notes(EscrowEntry* entry) {
     int count = 0;
     for (int i = 0; i < header->notes_used; i++)
         count += is_forgotten_note_of(header->notes[i], entry) ? 1 : 0;
@@ -191,7 +197,7 @@ bool has_only_forgotten_notes(EscrowEntry* entry) {
 
 // Nobody can say how they ended, so the entry stays too careful. Once it can go, it goes: a load
 // reads in the journal what became of them.
-void drop_forgotten() {
+static void drop_forgotten() {
     for (int i = 0; i < header->notes_used; i++) {
         EscrowEntry* entry = header->notes[i].entry;
         if (header->notes[i].state != NoteState::kForgotten || !has_only_forgotten_notes(entry))
@@ -204,7 +210,7 @@ void drop_forgotten() {
 }
 
 // A transaction may have thousands of notes, one behind the other, and others wait for the lock.
-void settle_with_lock() {
+static void settle_with_lock() {
     if (header->notes_used == 0)
         return;
     FullTransactionId last = InvalidFullTransactionId;
@@ -227,7 +233,7 @@ void settle_with_lock() {
 }
 
 // Entries without pins can be loaded again.
-bool make_room() {
+static bool make_room() {
     if (hash_get_num_entries(entries) < max_counters)
         return true;
     HASH_SEQ_STATUS scan;
@@ -243,7 +249,8 @@ bool make_room() {
     return false;
 }
 
-Verdict grant(EscrowEntry* entry, const Part& part, EscrowLimits limits, CounterState* after) {
+static Verdict grant(EscrowEntry* entry, const Part& part, EscrowLimits limits,
+                     CounterState* after) {
     TimestampTz now = GetCurrentStatementStartTimestamp();
     int64 delta = part.amount;
     SpinLockAcquire(&entry->lock);
@@ -256,8 +263,6 @@ Verdict grant(EscrowEntry* entry, const Part& part, EscrowLimits limits, Counter
     SpinLockRelease(&entry->lock);
     return verdict;
 }
-
-} // namespace
 
 bool has_escrow_memory() { return header != nullptr; }
 
@@ -302,16 +307,14 @@ void end_pin(EscrowEntry* entry, const Effects& effects, bool committed) {
     apply(entry, effects, committed);
 }
 
-namespace {
-
-int compare_in_doubt(const void* left, const void* right) {
+static int compare_in_doubt(const void* left, const void* right) {
     TransactionId a = static_cast<const InDoubt*>(left)->xid;
     TransactionId b = static_cast<const InDoubt*>(right)->xid;
     return a < b ? -1 : a > b ? 1 : 0;
 }
 
 // One for each transaction, however many parts it has.
-int merge_in_doubt(InDoubt* in_doubt, int count) {
+static int merge_in_doubt(InDoubt* in_doubt, int count) {
     int merged = 0;
     if (count > 1)
         qsort(in_doubt, count, sizeof(InDoubt), compare_in_doubt);
@@ -322,8 +325,6 @@ int merge_in_doubt(InDoubt* in_doubt, int count) {
             in_doubt[merged++] = in_doubt[i];
     return merged;
 }
-
-} // namespace
 
 bool enter_counter(int64 counter, uint64 epoch, Oid trigger, Range range, InDoubt* in_doubt,
                    int count) {
@@ -467,4 +468,4 @@ void report_escrow_usage(UsageReport* report) {
         report_total(report, "escrow counters", hash_get_num_entries(entries), max_counters);
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -7,7 +7,11 @@
 
 #include "escrow/escrow.h"
 
-namespace interlock {
+namespace interlock::inline server {
+struct UsageReport;
+} // namespace interlock::inline server
+
+namespace interlock::escrow {
 
 // What the end of a transaction does to an entry: inf grows, sup shrinks.
 struct Effects {
@@ -127,7 +131,6 @@ void settle_notes();
 
 void preload_escrow();
 
-struct UsageReport;
 void report_escrow_usage(UsageReport* report);
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -1,7 +1,7 @@
 #include "escrow/own_write.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 EscrowWrite* escrow_write = nullptr;
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -4,7 +4,7 @@
 #include "execution/probe.h"
 #include "server/scope.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 // The row and column that this session is writing for a counter.
 struct EscrowWrite {
@@ -22,4 +22,4 @@ void as_escrow_write(const KeyedRow& row, AttrNumber column, int64 value, Body&&
     with_current(&escrow_write, &write, body);
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -2,7 +2,7 @@
 
 #include "escrow/scan.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 namespace {
 
@@ -17,10 +17,12 @@ enum Column {
     kColumns = kHolder
 };
 
+} // namespace
+
 constexpr const char* kByToken = "escrow_reservation_pkey";
 constexpr const char* kByCounter = "escrow_reservation_counter";
 
-Reservation read_row(Relation rel, HeapTuple tuple) {
+static Reservation read_row(Relation rel, HeapTuple tuple) {
     return {DatumGetInt64(column_of(rel, tuple, kToken).value),
             DatumGetInt64(column_of(rel, tuple, kCounter).value),
             DatumGetTimestampTz(column_of(rel, tuple, kExpiresAt).value),
@@ -30,8 +32,8 @@ Reservation read_row(Relation rel, HeapTuple tuple) {
 // visit(rel, tuple, snapshot) for each that has the value in the indexed column. The snapshot keeps
 // the rows from being pruned, so that they can be locked by their place.
 template <typename Visit>
-void each_reservation(int column, const char* index, int64 value, LOCKMODE mode, Snapshot snapshot,
-                      Visit&& visit) {
+static void each_reservation(int column, const char* index, int64 value, LOCKMODE mode,
+                             Snapshot snapshot, Visit&& visit) {
     ScanKeyData key;
     ScanKeyInit(&key, static_cast<AttrNumber>(column), BTEqualStrategyNumber, F_INT8EQ,
                 Int64GetDatum(value));
@@ -41,14 +43,18 @@ void each_reservation(int column, const char* index, int64 value, LOCKMODE mode,
 }
 
 template <typename Visit>
-void each_of_counter(int64 counter, LOCKMODE mode, Visit&& visit) {
+static void each_of_counter(int64 counter, LOCKMODE mode, Visit&& visit) {
     each_reservation(kCounter, kByCounter, counter, mode, latest_snapshot(), visit);
 }
 
+namespace {
+
 enum class Locking : uint8_t { kLocked, kEnded, kChanged, kBusy };
 
+} // namespace
+
 // Puts the newest version into *reservation.
-Locking lock_row(Relation rel, HeapTuple found, bool wait, Reservation* reservation) {
+static Locking lock_row(Relation rel, HeapTuple found, bool wait, Reservation* reservation) {
     HeapTupleData tuple = {};
     tuple.t_self = found->t_self;
     Buffer buffer;
@@ -71,11 +77,11 @@ Locking lock_row(Relation rel, HeapTuple found, bool wait, Reservation* reservat
     }
 }
 
-int64 amount_in(const EscrowColumn& column, Relation rel, HeapTuple tuple) {
+static int64 amount_in(const EscrowColumn& column, Relation rel, HeapTuple tuple) {
     return amount_of_numeric(column, column_of(rel, tuple, kAmount).value);
 }
 
-int64 new_token() {
+static int64 new_token() {
     int64 token = 0;
     while (token <= 0) {
         if (!pg_strong_random(&token, sizeof(token)))
@@ -85,8 +91,6 @@ int64 new_token() {
     }
     return token;
 }
-
-} // namespace
 
 bool has_expired(const Reservation& reservation) {
     return reservation.expires_at <= GetCurrentTimestamp();
@@ -229,15 +233,11 @@ AmountSum sum_of_reservations(const EscrowColumn& column, int64 counter) {
     return sum;
 }
 
-namespace {
-
-int64 count_reservations(int64 counter, int64 most) {
+static int64 count_reservations(int64 counter, int64 most) {
     int64 count = 0;
     each_of_counter(counter, AccessShareLock, [&](Relation, HeapTuple) { return ++count < most; });
     return count;
 }
-
-} // namespace
 
 bool has_reservations(int64 counter) { return count_reservations(counter, 1) > 0; }
 
@@ -256,4 +256,4 @@ void refuse_reservations(Relation rel, const EscrowColumn& column, const int64* 
                          "interlock.reservations shows them.")));
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

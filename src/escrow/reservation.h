@@ -13,7 +13,7 @@
 
 #include "escrow/escrow.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 constexpr const char* kReservationTable = "escrow_reservation";
 
@@ -61,4 +61,4 @@ bool has_reservations(int64 counter);
 void refuse_reservations(Relation rel, const EscrowColumn& column, const int64* counters,
                          int count);
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -8,12 +8,10 @@
 #include "table/own_table.h"
 #include "table/plan.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::escrow {
 
 // What they have taken together: of the first ones, where that is more than a part can have.
-int64 add_expired(const EscrowColumn& column, Expired* expired) {
+static int64 add_expired(const EscrowColumn& column, Expired* expired) {
     int64 sum = 0;
     for (int i = 0; i < expired->count; i++) {
         int64 with_this;
@@ -29,7 +27,7 @@ int64 add_expired(const EscrowColumn& column, Expired* expired) {
 }
 
 // False: there are more, some are locked by others, or the counter is.
-bool return_expired(const EscrowCounter& counter, bool wait, int64* count) {
+static bool return_expired(const EscrowCounter& counter, bool wait, int64* count) {
     if (!enter_gate(counter, ShareLock, wait))
         return false;
     Expired expired = lock_expired(counter.id, wait, sweep_batch);
@@ -41,6 +39,8 @@ bool return_expired(const EscrowCounter& counter, bool wait, int64* count) {
     return expired.is_all;
 }
 
+namespace {
+
 struct DuePage {
     DueCounter* first;
     int count;
@@ -48,11 +48,14 @@ struct DuePage {
     TimestampTz last;
 };
 
+} // namespace
+
 constexpr int64 kRowsOfPage = 1000;
 
 // Of a query for counters, the counts of their rows and the last deadlines; in the caller's
 // context.
-DuePage read_due(const char* query, int count, Oid* types, Datum* values, const char* nulls) {
+static DuePage read_due(const char* query, int count, Oid* types, Datum* values,
+                        const char* nulls) {
     MemoryContext context = CurrentMemoryContext;
     DuePage page = {};
     as_owner_of(internal_table(kReservationTable), [&] {
@@ -77,7 +80,7 @@ DuePage read_due(const char* query, int count, Oid* types, Datum* values, const 
     return page;
 }
 
-DuePage read_page(TimestampTz from, TimestampTz until) {
+static DuePage read_page(TimestampTz from, TimestampTz until) {
     Oid types[2] = {TIMESTAMPTZOID, TIMESTAMPTZOID};
     Datum values[2] = {TimestampTzGetDatum(from), TimestampTzGetDatum(until)};
     return read_due(
@@ -93,7 +96,7 @@ DuePage read_page(TimestampTz from, TimestampTz until) {
         2, types, values, nullptr);
 }
 
-DuePage read_due_of(Oid rel, const EscrowColumn& column, const text* key) {
+static DuePage read_due_of(Oid rel, const EscrowColumn& column, const text* key) {
     Oid types[4] = {TIMESTAMPTZOID, OIDOID, TEXTOID, NAMEOID};
     Datum values[4] = {TimestampTzGetDatum(GetCurrentTimestamp()), ObjectIdGetDatum(rel),
                        PointerGetDatum(key), NameGetDatum(&column.label)};
@@ -109,19 +112,23 @@ DuePage read_due_of(Oid rel, const EscrowColumn& column, const text* key) {
 }
 
 // The table or the counter was dropped: there is nothing to give it back to.
-bool drop_expired(int64 counter, int64* count) {
+static bool drop_expired(int64 counter, int64* count) {
     Expired expired = lock_expired(counter, false, sweep_batch);
     delete_expired(expired);
     *count += expired.count;
     return expired.is_all;
 }
 
+namespace {
+
 // kNotInUse: they are kept, until the column has counters again.
 enum class Return : uint8 { kNoTable, kNotInUse, kSome, kAll };
 
-Return of_done(bool is_all) { return is_all ? Return::kAll : Return::kSome; }
+} // namespace
 
-Return return_in(Relation rel, const DueCounter& due, bool wait, int64* count) {
+static Return of_done(bool is_all) { return is_all ? Return::kAll : Return::kSome; }
+
+static Return return_in(Relation rel, const DueCounter& due, bool wait, int64* count) {
     const TableInfo* info = table_info(rel);
     const EscrowColumn* column = escrow_of_label(info, NameStr(due.column));
     if (column == nullptr || column->attnum == InvalidAttrNumber)
@@ -131,7 +138,7 @@ Return return_in(Relation rel, const DueCounter& due, bool wait, int64* count) {
     return of_done(counter == nullptr || return_expired(*counter, wait, count));
 }
 
-Return return_due(const DueCounter& due, int64* count) {
+static Return return_due(const DueCounter& due, int64* count) {
     if (!OidIsValid(due.rel) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel)))
         return of_done(drop_expired(due.id, count));
     if (!ConditionalLockRelationOid(due.rel, RowExclusiveLock))
@@ -145,7 +152,7 @@ Return return_due(const DueCounter& due, int64* count) {
 }
 
 // The one that the query, of a time or of nothing, returns; DT_NOEND: none.
-TimestampTz read_deadline(const char* query, const TimestampTz* time = nullptr) {
+static TimestampTz read_deadline(const char* query, const TimestampTz* time = nullptr) {
     TimestampTz found = DT_NOEND;
     as_owner_of(internal_table(kReservationTable), [&] {
         with_spi([&] {
@@ -163,7 +170,7 @@ TimestampTz read_deadline(const char* query, const TimestampTz* time = nullptr) 
     return found;
 }
 
-TimestampTz next_deadline(TimestampTz now) {
+static TimestampTz next_deadline(TimestampTz now) {
     return read_deadline(
         "SELECT expires_at FROM interlock_internal.escrow_reservation WHERE expires_at "
         "OPERATOR(pg_catalog.>) $1 ORDER BY expires_at USING OPERATOR(pg_catalog.<) LIMIT 1",
@@ -173,7 +180,7 @@ TimestampTz next_deadline(TimestampTz now) {
 // Where the run begins: at the deadline of any reservation, as tokens are random numbers, so that
 // those which cannot be given back, however many, do not keep others from their turn. With the
 // oldest if that one has not expired.
-TimestampTz any_expired(TimestampTz now) {
+static TimestampTz any_expired(TimestampTz now) {
     TimestampTz found = read_deadline(
         "SELECT e.expires_at FROM interlock_internal.escrow_reservation e WHERE e.token "
         "OPERATOR(pg_catalog.>=) (SELECT (pg_catalog.random() OPERATOR(pg_catalog.*) "
@@ -183,7 +190,7 @@ TimestampTz any_expired(TimestampTz now) {
 }
 
 // False: the run's time is over.
-bool return_page(CounterRun* returning, const DuePage& page) {
+static bool return_page(CounterRun* returning, const DuePage& page) {
     SweepRun* run = returning->run;
     for (int i = 0; i < page.count; i++) {
         const DueCounter& due = page.first[i];
@@ -205,7 +212,7 @@ bool return_page(CounterRun* returning, const DuePage& page) {
 }
 
 // Of those that have expired between the two. False: the run's time is over, or it has failed.
-bool return_between(CounterRun* returning, TimestampTz from, TimestampTz until) {
+static bool return_between(CounterRun* returning, TimestampTz from, TimestampTz until) {
     char message[kErrorBytes] = "";
     DuePage page;
     do {
@@ -229,8 +236,6 @@ bool return_between(CounterRun* returning, TimestampTz from, TimestampTz until) 
     } while (page.rows == kRowsOfPage);
     return true;
 }
-
-} // namespace
 
 void return_expired_of(Relation rel, const EscrowColumn& column, const text* key) {
     int64 count = 0;
@@ -262,4 +267,4 @@ void sweep_reservations(SweepRun* run) {
         (void)return_between(&returning, DT_NOBEGIN, start - 1);
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

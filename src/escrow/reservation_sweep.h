@@ -4,7 +4,7 @@
 #include "escrow/change.h"
 #include "sweeper/task.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 // In the caller's transaction: of all counters of the column, or of that of one key. Waits for
 // others that end them.
@@ -13,4 +13,4 @@ void return_expired_of(Relation rel, const EscrowColumn& column, const text* key
 // Of all counters, in a run of the sweeper.
 void sweep_reservations(SweepRun* run);
 
-} // namespace interlock
+} // namespace interlock::escrow

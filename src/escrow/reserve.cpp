@@ -9,15 +9,15 @@
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::escrow {
 
 constexpr const char* kOutcomes[] = {"reserved", "insufficient", "pending", "not_found"};
 constexpr size_t kMostHolderBytes = 255;
 
-const text* holder_argument(const Arguments& arguments, int n);
-int64 ttl_argument(const Arguments& arguments, int n);
+static const text* holder_argument(const Arguments& arguments, int n);
+static int64 ttl_argument(const Arguments& arguments, int n);
+
+namespace {
 
 // Who may end a reservation: members of the role that has made it; and to cancel it, the owner of
 // the table.
@@ -30,14 +30,14 @@ struct Held {
     EscrowCounter* counter; // null: the column has no counters any more
 };
 
+} // namespace
+
 // Null: there is none with that token, or it is not the caller's, who must not be able to
 // distinguish the two.
-Held* hold_reservation(const Arguments& arguments, const char* verb, Right right);
-void close_held(const Held* held);
+static Held* hold_reservation(const Arguments& arguments, const char* verb, Right right);
+static void close_held(const Held* held);
 
-[[noreturn]] void raise_reservation_lost(int64 token);
-
-} // namespace
+[[noreturn]] static void raise_reservation_lost(int64 token);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(reserve);
@@ -121,9 +121,7 @@ Datum extend_reservation(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-const text* holder_argument(const Arguments& arguments, int n) {
+static const text* holder_argument(const Arguments& arguments, int n) {
     if (arguments.is_null(n))
         return nullptr;
     std::string_view holder = arguments.view(n, "holder");
@@ -134,12 +132,12 @@ const text* holder_argument(const Arguments& arguments, int n) {
     return cstring_to_text_with_len(holder.data(), static_cast<int>(holder.size()));
 }
 
-int64 ttl_argument(const Arguments& arguments, int n) {
+static int64 ttl_argument(const Arguments& arguments, int n) {
     return duration_argument(arguments.interval(n, "ttl"), "ttl",
                              "For example '15 min', or 900 for seconds.");
 }
 
-bool may_end(const Reservation& reservation, Oid table, Right right) {
+static bool may_end(const Reservation& reservation, Oid table, Right right) {
     Oid role = get_role_oid(NameStr(reservation.role), true);
     return (OidIsValid(role) && acts_for(role)) ||
            (right == Right::kRoleOrOwner &&
@@ -148,7 +146,7 @@ bool may_end(const Reservation& reservation, Oid table, Right right) {
 }
 
 // The counter, its table open and its gate entered; false: the counter or its table is gone.
-bool open_counter(Held* held, Oid table, const NameData& name, text* key) {
+static bool open_counter(Held* held, Oid table, const NameData& name, text* key) {
     held->rel = try_relation_open(table, RowExclusiveLock);
     if (held->rel == nullptr)
         return false;
@@ -167,7 +165,7 @@ bool open_counter(Held* held, Oid table, const NameData& name, text* key) {
 }
 
 // Rights come before all waits, so a role that has no right to a token makes nobody wait.
-Held* hold_reservation(const Arguments& arguments, const char* verb, Right right) {
+static Held* hold_reservation(const Arguments& arguments, const char* verb, Right right) {
     int64 token = DatumGetInt64(arguments.required(0, "token"));
     PreventCommandIfReadOnly(verb);
     PreventCommandIfParallelMode(verb);
@@ -185,13 +183,13 @@ Held* hold_reservation(const Arguments& arguments, const char* verb, Right right
     return nullptr;
 }
 
-void close_held(const Held* held) { relation_close(held->rel, NoLock); }
+static void close_held(const Held* held) { relation_close(held->rel, NoLock); }
 
-void raise_reservation_lost(int64 token) {
+static void raise_reservation_lost(int64 token) {
     const char* number = psprintf(INT64_FORMAT, token);
     ereport(ERROR, (errcode(kClaimLost), errmsg("reservation %s has expired or ended", number),
                     errdetail_internal("%s", json_object({{"token", number}})),
                     errhint("Reserve again.")));
 }
 
-} // namespace
+} // namespace interlock::escrow

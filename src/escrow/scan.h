@@ -3,7 +3,7 @@
 
 #include "table/own_table.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 // The newest there is. Raises 25000 in parallel mode, which has none.
 inline Snapshot latest_snapshot() {
@@ -42,4 +42,4 @@ inline NullableDatum column_of(Relation rel, HeapTuple tuple, int column) {
     return value;
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

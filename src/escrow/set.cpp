@@ -8,7 +8,7 @@
 #include "server/subtransaction.h"
 #include "table/row.h"
 
-using namespace interlock;
+namespace interlock::escrow {
 
 namespace {
 
@@ -17,12 +17,13 @@ struct Named {
     Key key;
     EscrowCounter counter;
 };
-Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right);
-
-// Enters the gate and locks the row, whose column has *value. False: there is no such row.
-bool lock_alone(const EscrowCounter& counter, int64* value);
 
 } // namespace
+
+static Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right);
+
+// Enters the gate and locks the row, whose column has *value. False: there is no such row.
+static bool lock_alone(const EscrowCounter& counter, int64* value);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(set_escrow);
@@ -99,9 +100,7 @@ Datum escrow_value(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right) {
+static Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right) {
     Relation rel = open_table(arguments.relation(0), mode, right);
     const TableInfo* info = table_info(rel);
     AttrNumber attnum = column_number(rel, arguments.name(2, "column_name"));
@@ -116,7 +115,7 @@ Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right) {
 }
 
 // Under row security a row that is seen need not be one that may be changed.
-bool may_lock(const EscrowCounter& counter) {
+static bool may_lock(const EscrowCounter& counter) {
     bool found = false;
     ErrorData* error = attempt_if([&] {
         int64 value;
@@ -128,11 +127,11 @@ bool may_lock(const EscrowCounter& counter) {
     return found;
 }
 
-bool lock_alone(const EscrowCounter& counter, int64* value) {
+static bool lock_alone(const EscrowCounter& counter, int64* value) {
     if (has_policies(counter.row.rel) && !may_lock(counter))
         return false;
     enter_gate(counter, ExclusiveLock);
     return lock_value(counter, true, value);
 }
 
-} // namespace
+} // namespace interlock::escrow

@@ -3,7 +3,7 @@
 #include "server/transaction_end.h"
 #include "server/transaction_list.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 namespace {
 
@@ -13,20 +13,22 @@ struct GrantItem {
     int note; // while it is being prepared; -1: none
 };
 
+} // namespace
+
 // A list that is full, and longer than this, is merged before it grows.
 constexpr int kMergedFrom = 64;
 
-TransactionList<GrantItem> grants;
-TransactionList<int64> own_rows; // their counters
-bool registered = false;
+static TransactionList<GrantItem> grants;
+static TransactionList<int64> own_rows; // their counters
+static bool registered = false;
 
-void end_grants(int first, bool committed) {
+static void end_grants(int first, bool committed) {
     for (int i = first; i < grants.count; i++)
         end_pin(grants[i].entry, grants[i].effects, committed);
     grants.count = first;
 }
 
-int compare_entries(const void* left, const void* right) {
+static int compare_entries(const void* left, const void* right) {
     auto a = reinterpret_cast<uintptr_t>(static_cast<const GrantItem*>(left)->entry);
     auto b = reinterpret_cast<uintptr_t>(static_cast<const GrantItem*>(right)->entry);
     return a < b ? -1 : a > b ? 1 : 0;
@@ -34,7 +36,7 @@ int compare_entries(const void* left, const void* right) {
 
 // One item for each entry, of those from `first` on, which are of one subtransaction. Raises
 // nothing.
-void merge_grants(int first) {
+static void merge_grants(int first) {
     qsort(grants.items + first, grants.count - first, sizeof(GrantItem), compare_entries);
     int merged = first;
     for (int i = first; i < grants.count; i++) {
@@ -50,7 +52,7 @@ void merge_grants(int first) {
 }
 
 // PREPARE may still fail; then the notes are freed with the list.
-void reserve_notes() {
+static void reserve_notes() {
     if (grants.count > 1)
         merge_grants(0);
     for (GrantItem& item : grants)
@@ -62,7 +64,7 @@ void reserve_notes() {
                                     "transactions.")));
 }
 
-void end_transaction(XactEvent event, void*) {
+static void end_transaction(XactEvent event, void*) {
     switch (event) {
     case XACT_EVENT_PRE_PREPARE:
         reserve_notes();
@@ -87,8 +89,8 @@ void end_transaction(XactEvent event, void*) {
     own_rows.forget();
 }
 
-void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId parent,
-                        void*) {
+static void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId parent,
+                               void*) {
     if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
         return;
     int first_grant = grants.first_of(ended);
@@ -101,8 +103,6 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
     end_grants(first_grant, false);
     own_rows.count = first_row;
 }
-
-} // namespace
 
 void need_grant_room() {
     register_once(&registered, end_transaction, end_subtransaction);
@@ -136,4 +136,4 @@ bool wrote_row_of(int64 counter) {
     return false;
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -3,7 +3,7 @@
 
 #include "escrow/memory.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 // Room for one more item, so that note_grant raises nothing (E1).
 void need_grant_room();
@@ -14,4 +14,4 @@ Effects own_effects(const EscrowEntry* entry); // of this transaction on the ent
 void note_own_row(int64 counter);
 bool wrote_row_of(int64 counter);
 
-} // namespace interlock
+} // namespace interlock::escrow

@@ -10,18 +10,14 @@
 #include "table/last_word.h"
 #include "table/row.h"
 
-using namespace interlock;
+namespace interlock::escrow {
 
-namespace {
-
-const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInfo* info);
-int64 value_in(const RowChange& change, const EscrowColumn& column, TupleTableSlot* row);
-void check_limits(const RowChange& change, const EscrowColumn& column);
-void require_unique(const RowChange& change, const EscrowColumn& column);
-void end_counter(const RowChange& change, const EscrowColumn& column);
-void check_update(RowChange* change, const EscrowColumn& column);
-
-} // namespace
+static const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInfo* info);
+static int64 value_in(const RowChange& change, const EscrowColumn& column, TupleTableSlot* row);
+static void check_limits(const RowChange& change, const EscrowColumn& column);
+static void require_unique(const RowChange& change, const EscrowColumn& column);
+static void end_counter(const RowChange& change, const EscrowColumn& column);
+static void check_update(RowChange* change, const EscrowColumn& column);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(escrow_trigger);
@@ -78,9 +74,7 @@ Datum escrow_truncate_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInfo* info) {
+static const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInfo* info) {
     const char* name = trigger->tg_trigger->tgname;
     const EscrowColumn* column = escrow_of_trigger(info, name);
     if (column == nullptr || !column->well_formed)
@@ -93,7 +87,7 @@ const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInf
     return column;
 }
 
-int64 value_in(const RowChange& change, const EscrowColumn& column, TupleTableSlot* row) {
+static int64 value_in(const RowChange& change, const EscrowColumn& column, TupleTableSlot* row) {
     NullableDatum value = values_in(row)[column.attnum];
     if (value.isnull)
         ereport(ERROR, (errcode(ERRCODE_NOT_NULL_VIOLATION),
@@ -103,7 +97,7 @@ int64 value_in(const RowChange& change, const EscrowColumn& column, TupleTableSl
     return amount_of(column, value.value);
 }
 
-void check_limits(const RowChange& change, const EscrowColumn& column) {
+static void check_limits(const RowChange& change, const EscrowColumn& column) {
     EscrowLimits limits = limits_of(column);
     int64 value = value_in(change, column, change.new_row);
     if (value >= limits.least && value <= limits.most)
@@ -115,13 +109,13 @@ void check_limits(const RowChange& change, const EscrowColumn& column) {
 }
 
 // Else two rows could share a counter.
-void require_unique(const RowChange& change, const EscrowColumn& column) {
+static void require_unique(const RowChange& change, const EscrowColumn& column) {
     if (key_of_counters(change.info, column) == nullptr)
         raise_key_changed(change.rel, change.info, column);
 }
 
 // With all that it points to in the memory of the statement. Null: the row can have none.
-EscrowCounter* counter_in(const RowChange& change, const EscrowColumn& column) {
+static EscrowCounter* counter_in(const RowChange& change, const EscrowColumn& column) {
     HeapTuple row = row_in(change.old_row);
     text* values = counter_key(change.info, column, row);
     if (values == nullptr)
@@ -137,7 +131,7 @@ EscrowCounter* counter_in(const RowChange& change, const EscrowColumn& column) {
     return counter;
 }
 
-void end_counter(const RowChange& change, const EscrowColumn& column) {
+static void end_counter(const RowChange& change, const EscrowColumn& column) {
     EscrowCounter* counter = counter_in(change, column);
     if (counter == nullptr)
         return;
@@ -159,7 +153,7 @@ void end_counter(const RowChange& change, const EscrowColumn& column) {
     delete_counter(counter->id);
 }
 
-bool moves_key(const RowChange& change, const EscrowColumn& column) {
+static bool moves_key(const RowChange& change, const EscrowColumn& column) {
     TupleDesc columns = RelationGetDescr(change.rel);
     for (int i = 0; i < column.key_count; i++)
         if (!same_value(columns, change.old_row, change.new_row, column.key[i]))
@@ -167,14 +161,14 @@ bool moves_key(const RowChange& change, const EscrowColumn& column) {
     return false;
 }
 
-bool is_own_write(const RowChange& change, const EscrowColumn& column) {
+static bool is_own_write(const RowChange& change, const EscrowColumn& column) {
     return escrow_write != nullptr && !escrow_write->passed &&
            escrow_write->column == column.attnum &&
            escrow_write->row.info->relid == change.info->relid &&
            has_key(escrow_write->row, row_in(change.old_row));
 }
 
-[[noreturn]] void refuse_plain_update(const RowChange& change, const EscrowColumn& column) {
+[[noreturn]] static void refuse_plain_update(const RowChange& change, const EscrowColumn& column) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("column \"%s\" of table \"%s\" has escrow counters", NameStr(column.name),
@@ -184,15 +178,15 @@ bool is_own_write(const RowChange& change, const EscrowColumn& column) {
 }
 
 // With the new value, which the writer knows, the difference tells the stored one.
-[[noreturn]] void refuse_delta(const RowChange& change, const EscrowCounter& counter, int64 delta,
-                               Verdict verdict) {
+[[noreturn]] static void refuse_delta(const RowChange& change, const EscrowCounter& counter,
+                                      int64 delta, Verdict verdict) {
     const Bitmapset* readable = readable_columns(change.rel, row_in(change.old_row));
     if (!bms_is_member(counter.column->attnum, readable))
         raise_does_not_fit(counter, verdict);
     raise_not_enough(counter, delta, verdict, nullptr);
 }
 
-int64 change_between(const EscrowColumn& column, int64 before, int64 after) {
+static int64 change_between(const EscrowColumn& column, int64 before, int64 after) {
     int64 delta;
     if (pg_sub_s64_overflow(after, before, &delta) || delta > kMostAmount || delta < -kMostAmount)
         ereport(ERROR,
@@ -203,7 +197,8 @@ int64 change_between(const EscrowColumn& column, int64 before, int64 after) {
 }
 
 // The row is locked, so the old value is the newest one.
-void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta, int64 value) {
+static void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta,
+                            int64 value) {
     EscrowCounter* counter = counter_in(*change, column);
     if (counter == nullptr)
         raise_key_changed(change->rel, change->info, column);
@@ -216,7 +211,7 @@ void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta,
 }
 
 // A trigger that keeps the old value would lose the parts that the write replaces.
-void check_own_write(const RowChange& change, const EscrowColumn& column, int64 after) {
+static void check_own_write(const RowChange& change, const EscrowColumn& column, int64 after) {
     if (after != escrow_write->value || moves_key(change, column))
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -225,7 +220,7 @@ void check_own_write(const RowChange& change, const EscrowColumn& column, int64 
                         RelationGetRelationName(change.rel), NameStr(column.name))));
 }
 
-void check_update(RowChange* change, const EscrowColumn& column) {
+static void check_update(RowChange* change, const EscrowColumn& column) {
     int64 before = value_in(*change, column, change->old_row);
     int64 after = value_in(*change, column, change->new_row);
     if (is_own_write(*change, column)) {
@@ -258,4 +253,4 @@ void check_update(RowChange* change, const EscrowColumn& column) {
     change_by_delta(change, column, change_between(column, before, after), before);
 }
 
-} // namespace
+} // namespace interlock::escrow

@@ -2,7 +2,7 @@
 
 #include "escrow/memory.h"
 
-namespace interlock {
+namespace interlock::escrow {
 
 Verdict test_delta(Range range, int64 delta, EscrowLimits limits) {
     int64 worst, best;
@@ -36,4 +36,4 @@ bool can_fit(const CounterState& state, int64 delta, EscrowLimits limits) {
     return best.is_at_most(limits.most);
 }
 
-} // namespace interlock
+} // namespace interlock::escrow

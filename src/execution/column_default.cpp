@@ -3,7 +3,7 @@
 #include "server/scope.h"
 #include "table/relation_code.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // The default of a column that is not named; cached with the metadata of the table.
 struct ColumnDefault {
@@ -12,9 +12,7 @@ struct ColumnDefault {
     Node* value; // planned; null for null
 };
 
-namespace {
-
-bool is_constant_call(const FuncExpr* call) {
+static bool is_constant_call(const FuncExpr* call) {
     if (!is_built_in(call->funcid) || call->funcretset || call->funcvariadic)
         return false;
     ListCell* cell;
@@ -24,12 +22,12 @@ bool is_constant_call(const FuncExpr* call) {
     return true;
 }
 
-bool is_plain(const Node* value) {
+static bool is_plain(const Node* value) {
     return value == nullptr || IsA(value, Const) || IsA(value, NextValueExpr) ||
            (IsA(value, FuncExpr) && is_constant_call(reinterpret_cast<const FuncExpr*>(value)));
 }
 
-ColumnDefault load_default(Relation rel, Form_pg_attribute attribute) {
+static ColumnDefault load_default(Relation rel, Form_pg_attribute attribute) {
     if (attribute->attisdropped || attribute->attgenerated != '\0')
         return {true, true, nullptr};
     if (get_typtype(attribute->atttypid) == TYPTYPE_DOMAIN)
@@ -42,7 +40,7 @@ ColumnDefault load_default(Relation rel, Form_pg_attribute attribute) {
     return {true, is_plain(value), value};
 }
 
-const ColumnDefault& default_of(Relation rel, const TableInfo* info, int i) {
+static const ColumnDefault& default_of(Relation rel, const TableInfo* info, int i) {
     ColumnDefault* known = &info->defaults[i];
     if (!known->known)
         *known = in_context(info->memory, [&] {
@@ -51,7 +49,7 @@ const ColumnDefault& default_of(Relation rel, const TableInfo* info, int i) {
     return *known;
 }
 
-NullableDatum next_value(const NextValueExpr* next) {
+static NullableDatum next_value(const NextValueExpr* next) {
     int64 value = nextval_internal(next->seqid, false);
     switch (next->typeId) {
     case INT2OID:
@@ -63,7 +61,7 @@ NullableDatum next_value(const NextValueExpr* next) {
     }
 }
 
-NullableDatum evaluate(const Node* value) {
+static NullableDatum evaluate(const Node* value) {
     if (value == nullptr)
         return {0, true};
     if (IsA(value, NextValueExpr))
@@ -73,8 +71,6 @@ NullableDatum evaluate(const Node* value) {
     const auto* constant = reinterpret_cast<const Const*>(value);
     return {constant->constvalue, constant->constisnull};
 }
-
-} // namespace
 
 bool has_plain_defaults(Relation rel, const TableInfo* info, const Bitmapset* named) {
     int count = RelationGetDescr(rel)->natts;
@@ -120,4 +116,4 @@ NullableDatum call_with_constants(const FuncExpr* call) {
     return {result, info->isnull};
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

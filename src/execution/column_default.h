@@ -3,7 +3,7 @@
 
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // Whether each of them gets null, a constant, the next number of its identity, or what a function
 // of the server returns for constants. Domains and other expressions need the planner.
@@ -16,4 +16,4 @@ void fill_defaults(const TableInfo* info, const Bitmapset* named, TupleTableSlot
 // Calls a function of the server with constants, as the executor does.
 NullableDatum call_with_constants(const FuncExpr* call);
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -5,30 +5,28 @@
 #include "execution/row_write.h"
 #include "table/relation_code.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
-namespace {
-
-bool direct_execution = true;
+static bool direct_execution = true;
 
 // --- The caller -------------------------------------------------------------------------------
 
 // ExecCheckRTPerms (ExecCheckPermissions since 16) asks for the privilege on the table first, and
 // for that on each column where it is missing. A privilege on the table
 // covers its columns. Other callers are left to the statement, which also raises the error.
-bool has_table_privileges(const TableInfo* info, AclMode needed) {
+static bool has_table_privileges(const TableInfo* info, AclMode needed) {
     return pg_class_aclmask(info->relid, GetUserId(), needed, ACLMASK_ALL) == needed;
 }
 
 // The statement finds the table by its schema (RangeVarGetRelid, LookupExplicitNamespace), a verb
 // by its oid.
-bool may_use_schema(Relation rel) {
+static bool may_use_schema(Relation rel) {
     return check_schema_privilege(RelationGetNamespace(rel), GetUserId()) == ACLCHECK_OK;
 }
 
 // Nor may a key be compared by a function that the caller may not execute (ExecInitFunc), or that
 // is not the server's own, which may do anything.
-bool may_compare_keys(const UniqueKey& by) {
+static bool may_compare_keys(const UniqueKey& by) {
     for (int i = 0; i < by.count; i++) {
         Oid equal = by.columns[i].equal.fn_oid;
         if (!is_built_in(equal) || check_function_privilege(equal, GetUserId()) != ACLCHECK_OK)
@@ -39,16 +37,16 @@ bool may_compare_keys(const UniqueKey& by) {
 
 // For a table of the extension that its owner has altered, columns are numbered as in the original
 // (unmodified_info), which are not the numbers of the metadata.
-bool has_its_columns(const TableInfo* info) { return info->unmodified != Unmodified::kNo; }
+static bool has_its_columns(const TableInfo* info) { return info->unmodified != Unmodified::kNo; }
 
 // Policies are expressions of their owner's, which the rewriter adds to the statement
 // (get_row_security_policies).
-bool sees_all_rows(Relation rel) {
+static bool sees_all_rows(Relation rel) {
     return !rel->rd_rel->relrowsecurity ||
            check_enable_rls(RelationGetRelid(rel), InvalidOid, true) != RLS_ENABLED;
 }
 
-bool may_act_on(Relation rel, const TableInfo* info, const UniqueKey& by, AclMode needed) {
+static bool may_act_on(Relation rel, const TableInfo* info, const UniqueKey& by, AclMode needed) {
     return transaction_is_eligible() && has_its_columns(info) && table_is_eligible(rel) &&
            has_table_privileges(info, needed) && may_use_schema(rel) && may_compare_keys(by) &&
            sees_all_rows(rel);
@@ -57,7 +55,7 @@ bool may_act_on(Relation rel, const TableInfo* info, const UniqueKey& by, AclMod
 // --- Reading ----------------------------------------------------------------------------------
 
 // A lock needs UPDATE on some column; UPDATE on the whole table includes that.
-AclMode rights_to_read(RowLock lock) {
+static AclMode rights_to_read(RowLock lock) {
     return lock.strength == RowStrength::kNone ? ACL_SELECT : ACL_SELECT | ACL_UPDATE;
 }
 
@@ -65,14 +63,14 @@ AclMode rights_to_read(RowLock lock) {
 
 // ExecModifyTable fires them around the rows (fireBSTriggers, fireASTriggers), and collects the
 // rows for transition tables (ExecSetupTransitionCaptureState): neither is imitated here.
-bool has_no_update_statement_triggers(Relation rel) {
+static bool has_no_update_statement_triggers(Relation rel) {
     const TriggerDesc* triggers = rel->trigdesc;
     return triggers == nullptr ||
            !(triggers->trig_update_before_statement || triggers->trig_update_after_statement ||
              triggers->trig_update_old_table || triggers->trig_update_new_table);
 }
 
-bool has_no_insert_statement_triggers(Relation rel) {
+static bool has_no_insert_statement_triggers(Relation rel) {
     const TriggerDesc* triggers = rel->trigdesc;
     return triggers == nullptr ||
            !(triggers->trig_insert_before_statement || triggers->trig_insert_after_statement ||
@@ -83,14 +81,14 @@ bool has_no_insert_statement_triggers(Relation rel) {
 
 // Whether transformAssignedExpr would leave the value alone. A domain would check it, a length cut
 // it, and rewriteTargetListIU replaces or refuses what is generated.
-bool is_stored_as_given(TupleDesc columns, const NamedValue& value) {
+static bool is_stored_as_given(TupleDesc columns, const NamedValue& value) {
     Form_pg_attribute attribute = TupleDescAttr(columns, value.attnum - 1);
     return attribute->atttypid == value.type && attribute->atttypmod < 0 &&
            !attribute->attisdropped && attribute->attgenerated == '\0' &&
            attribute->attidentity != ATTRIBUTE_IDENTITY_ALWAYS;
 }
 
-bool are_stored_as_given(const RowInsert& insert) {
+static bool are_stored_as_given(const RowInsert& insert) {
     for (int i = 0; i < insert.count; i++)
         if (!is_stored_as_given(RelationGetDescr(insert.rel), insert.values[i]))
             return false;
@@ -99,7 +97,7 @@ bool are_stored_as_given(const RowInsert& insert) {
 
 // ON CONFLICT looks at every index that fits its columns (infer_arbiter_indexes), so there must be
 // no other.
-bool knows_arbiters(const RowInsert& insert) {
+static bool knows_arbiters(const RowInsert& insert) {
     return OidIsValid(arbiter_of(insert).index) && insert.info->unique_count == 1;
 }
 
@@ -107,18 +105,18 @@ bool knows_arbiters(const RowInsert& insert) {
 
 // A statement checks EXECUTE on its operators' functions (ExecInitFunc). For those of pg_catalog on
 // numbers, times and texts it is assumed; for another type it is checked.
-bool may_call(const FmgrInfo& function) {
+static bool may_call(const FmgrInfo& function) {
     return check_function_privilege(function.fn_oid, GetUserId()) == ACLCHECK_OK;
 }
 
 // For texts whose collation is not deterministic texteq calls the collation's provider
 // (varstr_cmp). No difference is known; its warnings and errors are left to the statement.
-bool compares_bytes(Oid collation) {
+static bool compares_bytes(Oid collation) {
     return !OidIsValid(collation) || collation == DEFAULT_COLLATION_OID ||
            collation == C_COLLATION_OID || get_collation_isdeterministic(collation);
 }
 
-bool may_compare(const Expressions& terms) {
+static bool may_compare(const Expressions& terms) {
     if (!terms.compares_otherwise())
         return true;
     for (int i = 0; i < terms.count(); i++) {
@@ -133,7 +131,7 @@ bool may_compare(const Expressions& terms) {
 
 // Not a value that the statement would convert in a way that assigned_value() does not know, nor a
 // column that rewriteTargetListIU refuses.
-bool may_assign(const RowWrite& write) {
+static bool may_assign(const RowWrite& write) {
     TupleDesc columns = RelationGetDescr(write.row.rel);
     for (int i = 0; i < write.assignment_count; i++) {
         const Assignment& assignment = write.assignments[i];
@@ -144,8 +142,6 @@ bool may_assign(const RowWrite& write) {
     }
     return true;
 }
-
-} // namespace
 
 bool session_is_eligible() {
     return direct_execution &&
@@ -159,17 +155,13 @@ bool session_is_eligible() {
 // is read (PredicateLockTID): the statement does both.
 bool transaction_is_eligible() { return session_is_eligible() && !IsolationUsesXactSnapshot(); }
 
-namespace {
-
 // CREATE INDEX, REINDEX and CLUSTER call the functions of an index's expressions while it is being
 // built, which would then have two versions of a row. For a statement the planner opens that index,
 // and raises the error. They have the table open, as CheckTableNotInUse() asks.
-bool may_be_indexed_now(Relation rel) {
+static bool may_be_indexed_now(Relation rel) {
     return InSecurityRestrictedOperation() && rel->rd_refcnt > 1 &&
            CheckRelationLockedByMe(rel, ShareUpdateExclusiveLock, true);
 }
-
-} // namespace
 
 bool table_is_eligible(Relation rel) {
     return rel->rd_rel->relkind == RELKIND_RELATION &&
@@ -220,4 +212,4 @@ void define_direct_settings() {
         &direct_execution, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -10,7 +10,7 @@
 #include "execution/row_lock.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 struct RowInsert;
 struct RowWrite;
@@ -37,4 +37,4 @@ bool is_said_without_statement(const RowWrite& write);
 
 void define_direct_settings();
 
-} // namespace interlock
+} // namespace interlock::inline execution

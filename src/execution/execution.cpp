@@ -1,10 +1,8 @@
 #include "execution/execution.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
-namespace {
-
-RangeTblEntry* range_table_entry(Relation rel) {
+static RangeTblEntry* range_table_entry(Relation rel) {
     auto* entry = makeNode(RangeTblEntry);
     entry->rtekind = RTE_RELATION;
     entry->relid = RelationGetRelid(rel);
@@ -13,15 +11,17 @@ RangeTblEntry* range_table_entry(Relation rel) {
     return entry;
 }
 
-Expr* copy_of(const Expr* expression) { return static_cast<Expr*>(copyObjectImpl(expression)); }
+static Expr* copy_of(const Expr* expression) {
+    return static_cast<Expr*>(copyObjectImpl(expression));
+}
 
-Expr* planned(const TableCheck& check) {
+static Expr* planned(const TableCheck& check) {
     return check.planned ? check.expression : expression_planner(copy_of(check.expression));
 }
 
 // If the table has changed meanwhile, the metadata is not used, and the executor prepares the
 // checks itself.
-void prepare_checks(ResultRelInfo* target, EState* estate, const TableInfo* info) {
+static void prepare_checks(ResultRelInfo* target, EState* estate, const TableInfo* info) {
     if (!info->valid || info->checks == nullptr || check_states(target) != nullptr)
         return;
     MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
@@ -33,8 +33,6 @@ void prepare_checks(ResultRelInfo* target, EState* estate, const TableInfo* info
     check_states(target) = states;
     MemoryContextSwitchTo(caller);
 }
-
-} // namespace
 
 Bitmapset* offset_columns(const Bitmapset* columns) {
     constexpr int kOffset = -FirstLowInvalidHeapAttributeNumber;
@@ -89,4 +87,4 @@ void free_state(EState* estate) {
     FreeExecutorState(estate);
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -4,7 +4,7 @@
 
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // Columns as the server numbers them in a set.
 Bitmapset* offset_columns(const Bitmapset* columns);
@@ -25,4 +25,4 @@ void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row, const
 // Closes all that was opened in it.
 void free_state(EState* estate);
 
-} // namespace interlock
+} // namespace interlock::inline execution

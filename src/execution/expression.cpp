@@ -4,13 +4,9 @@
 #include "table/own_table.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
-namespace {
-
-bool is_text(Oid type) { return type == TEXTOID || type == VARCHAROID; }
-
-} // namespace
+static bool is_text(Oid type) { return type == TEXTOID || type == VARCHAROID; }
 
 // --- Making them ------------------------------------------------------------------------------
 
@@ -64,9 +60,7 @@ const Expression* Expressions::same(const Expression* left, const Expression* ri
     return expression;
 }
 
-namespace {
-
-int operand_count(Term term) {
+static int operand_count(Term term) {
     switch (term) {
     case Term::kColumn:
     case Term::kValue:
@@ -87,7 +81,7 @@ int operand_count(Term term) {
 
 // --- As text ------------------------------------------------------------------------------------
 
-const char* literal_in_text(const Expression& literal) {
+static const char* literal_in_text(const Expression& literal) {
     if (literal.value.isnull)
         return "NULL";
     Oid output;
@@ -98,12 +92,16 @@ const char* literal_in_text(const Expression& literal) {
                     format_type_be_qualified(literal.type));
 }
 
+namespace {
+
 // What stands before, between and after the operands.
 struct Spelling {
     const char* parts[4];
 };
 
-Spelling spelling_of(const Expression& expression) {
+} // namespace
+
+static Spelling spelling_of(const Expression& expression) {
     switch (expression.term) {
     case Term::kEqual:
         return {{"", " OPERATOR(pg_catalog.=) ", ""}};
@@ -136,8 +134,6 @@ Spelling spelling_of(const Expression& expression) {
         pg_unreachable();
     }
 }
-
-} // namespace
 
 void add_expression(Statement* statement, const TableInfo* info, const Expression& expression) {
     switch (expression.term) {
@@ -180,15 +176,14 @@ void add_values(Parameters* parameters, const Expression& expression) {
 // --- Without a statement ------------------------------------------------------------------------
 
 // Never inlined, so that the common and simple terms do not save registers for all others.
-namespace {
 
-NullableDatum not_null(Datum value) { return {value, false}; }
-NullableDatum truth(bool value) { return {BoolGetDatum(value), false}; }
+static NullableDatum not_null(Datum value) { return {value, false}; }
+static NullableDatum truth(bool value) { return {BoolGetDatum(value), false}; }
 
-bool is_true(NullableDatum value) { return !value.isnull && DatumGetBool(value.value); }
+static bool is_true(NullableDatum value) { return !value.isnull && DatumGetBool(value.value); }
 
 // Times are compared as the integers that they are (timestamp_cmp_internal).
-bool compare_numbers(Term term, int64 left, int64 right) {
+static bool compare_numbers(Term term, int64 left, int64 right) {
     switch (term) {
     case Term::kEqual:
         return left == right;
@@ -203,7 +198,7 @@ bool compare_numbers(Term term, int64 left, int64 right) {
 
 // texteq, for collations that are deterministic: others are left to the statement (may_compare in
 // execution/eligible.cpp).
-bool have_same_bytes(Datum left, Datum right) {
+static bool have_same_bytes(Datum left, Datum right) {
     const text* one = DatumGetTextPP(left);
     const text* other = DatumGetTextPP(right);
     size_t size = VARSIZE_ANY_EXHDR(one);
@@ -213,7 +208,7 @@ bool have_same_bytes(Datum left, Datum right) {
 
 // As the functions of the operators that add_expression names: the server's own for numbers, times
 // and texts (int48eq and its like, timestamptz_gt, texteq), and the type's for kSame.
-bool compare_values(const Expression& expression, Datum left, Datum right) {
+static bool compare_values(const Expression& expression, Datum left, Datum right) {
     if (expression.term == Term::kSame)
         return DatumGetBool(FunctionCall2Coll(const_cast<FmgrInfo*>(expression.equal),
                                               expression.collation, left, right));
@@ -225,7 +220,7 @@ bool compare_values(const Expression& expression, Datum left, Datum right) {
 }
 
 // Operators are strict: of null comes null (EEOP_FUNCEXPR_STRICT in execExprInterp.c).
-pg_noinline NullableDatum compare(const Expression& expression, TupleTableSlot* row) {
+static pg_noinline NullableDatum compare(const Expression& expression, TupleTableSlot* row) {
     NullableDatum left = evaluate(*expression.operands[0], row);
     NullableDatum right = evaluate(*expression.operands[1], row);
     if (left.isnull || right.isnull)
@@ -235,7 +230,7 @@ pg_noinline NullableDatum compare(const Expression& expression, TupleTableSlot* 
 
 // OR stops at the first operand that is true, and is null where none is but one is null
 // (EEOP_BOOL_OR_STEP).
-pg_noinline NullableDatum either(const Expression& expression, TupleTableSlot* row) {
+static pg_noinline NullableDatum either(const Expression& expression, TupleTableSlot* row) {
     NullableDatum left = evaluate(*expression.operands[0], row);
     if (is_true(left))
         return left;
@@ -244,7 +239,7 @@ pg_noinline NullableDatum either(const Expression& expression, TupleTableSlot* r
 }
 
 // It checks the privileges on nextval() and on the sequence, as the statement does.
-pg_noinline NullableDatum next_number(const char* sequence) {
+static pg_noinline NullableDatum next_number(const char* sequence) {
     Datum oid = ObjectIdGetDatum(own_table(sequence));
     Const* argument = makeConst(REGCLASSOID, -1, InvalidOid, sizeof(Oid), oid, false, true);
     return call_with_constants(makeFuncExpr(F_NEXTVAL, INT8OID, list_make1(argument), InvalidOid,
@@ -252,14 +247,14 @@ pg_noinline NullableDatum next_number(const char* sequence) {
 }
 
 // Nulls do not count (EEOP_MINMAX).
-NullableDatum greatest(NullableDatum left, NullableDatum right) {
+static NullableDatum greatest(NullableDatum left, NullableDatum right) {
     if (left.isnull || right.isnull)
         return left.isnull ? right : left;
     return DatumGetInt64(left.value) >= DatumGetInt64(right.value) ? left : right;
 }
 
 // int8pl
-pg_noinline NullableDatum successor(NullableDatum value) {
+static pg_noinline NullableDatum successor(NullableDatum value) {
     int64 result = 0;
     if (value.isnull)
         return value;
@@ -268,8 +263,6 @@ pg_noinline NullableDatum successor(NullableDatum value) {
                 (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
     return not_null(Int64GetDatum(result));
 }
-
-} // namespace
 
 NullableDatum evaluate_term(const Expression& expression, TupleTableSlot* row) {
     auto operand = [&](int i) { return evaluate(*expression.operands[i], row); };
@@ -337,4 +330,4 @@ NullableDatum assigned_value(Form_pg_attribute column, const Expression& express
     return value;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

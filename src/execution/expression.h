@@ -10,7 +10,7 @@
 #include "table/plan.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 enum class Term : uint8 {
     kColumn,     // of the row as it was
@@ -206,4 +206,4 @@ bool can_assign(Form_pg_attribute column, const Expression& expression);
 NullableDatum assigned_value(Form_pg_attribute column, const Expression& expression,
                              TupleTableSlot* row);
 
-} // namespace interlock
+} // namespace interlock::inline execution

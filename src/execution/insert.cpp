@@ -7,31 +7,29 @@
 #include "server/scope.h"
 #include "statement/running.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline execution {
 
 // --- As a statement -----------------------------------------------------------
 
-void add_names(Statement* statement, const RowInsert& insert) {
+static void add_names(Statement* statement, const RowInsert& insert) {
     for (int i = 0; i < insert.count; i++)
         statement->add("%s%s", i == 0 ? "" : ", ",
                        quote_identifier(column_name(insert.info, insert.values[i].attnum)));
 }
 
-void add_parameters(Statement* statement, const RowInsert& insert) {
+static void add_parameters(Statement* statement, const RowInsert& insert) {
     for (int i = 0; i < insert.count; i++)
         statement->add("%s$%d", i == 0 ? "" : ", ", statement->parameter(insert.values[i].type));
 }
 
-void add_key(Statement* statement, const RowInsert& insert) {
+static void add_key(Statement* statement, const RowInsert& insert) {
     const UniqueKey& key = arbiter_of(insert);
     for (int i = 0; i < key.count; i++)
         statement->add("%s%s", i == 0 ? "" : ", ",
                        quote_identifier(column_name(insert.info, key.columns[i].attnum)));
 }
 
-void say(Statement* statement, const RowInsert& insert) {
+static void say(Statement* statement, const RowInsert& insert) {
     statement->add("INSERT INTO %s AS t (", qualified_name(insert.rel));
     add_names(statement, insert);
     statement->add(") VALUES (");
@@ -42,7 +40,8 @@ void say(Statement* statement, const RowInsert& insert) {
     add_returned(statement, " RETURNING ", insert.info, insert.returned, insert.returned_count);
 }
 
-bool insert_by_statement(const RowInsert& insert, Bitmapset* named, NullableDatum* returned) {
+static bool insert_by_statement(const RowInsert& insert, Bitmapset* named,
+                                NullableDatum* returned) {
     bool written = false;
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
@@ -64,6 +63,8 @@ bool insert_by_statement(const RowInsert& insert, Bitmapset* named, NullableDatu
 
 // --- Without a statement ------------------------------------------------------
 
+namespace {
+
 struct Insertion {
     const RowInsert* insert;
     MemoryContext caller;
@@ -72,7 +73,9 @@ struct Insertion {
     TupleTableSlot* row;
 };
 
-Bitmapset* named_columns(const RowInsert& insert) {
+} // namespace
+
+static Bitmapset* named_columns(const RowInsert& insert) {
     Bitmapset* columns = nullptr;
     for (int i = 0; i < insert.count; i++)
         columns = bms_add_member(columns, insert.values[i].attnum);
@@ -81,7 +84,7 @@ Bitmapset* named_columns(const RowInsert& insert) {
 
 // --- Writing it -----------------------------------------------------------------
 
-void make_row(Insertion* insertion, const Bitmapset* named) {
+static void make_row(Insertion* insertion, const Bitmapset* named) {
     TupleTableSlot* row = insertion->row;
     fill_defaults(insertion->insert->info, named, row);
     for (int i = 0; i < insertion->insert->count; i++) {
@@ -95,7 +98,7 @@ void make_row(Insertion* insertion, const Bitmapset* named) {
 
 // A speculative insertion: visible to others as such; it is confirmed unless the index has the key
 // by then.
-bool enter_speculatively(Insertion* insertion, List* arbiters, List** to_check_again) {
+static bool enter_speculatively(Insertion* insertion, List* arbiters, List** to_check_again) {
     Relation rel = insertion->insert->rel;
     EState* estate = insertion->estate;
     bool conflict = false;
@@ -109,14 +112,14 @@ bool enter_speculatively(Insertion* insertion, List* arbiters, List** to_check_a
 }
 
 // BEFORE triggers may have inserted the key, or given the row another one.
-bool runs_before_triggers(const Insertion* insertion) {
+static bool runs_before_triggers(const Insertion* insertion) {
     const TriggerDesc* triggers = insertion->target->ri_TrigDesc;
     return triggers != nullptr && triggers->trig_insert_before_row;
 }
 
 // Returns false when the key is there. Waits for transactions that are inserting or deleting it.
 // The executor looks before the first attempt, too, which is useless after the look of the caller.
-bool enter(Insertion* insertion, List** to_check_again) {
+static bool enter(Insertion* insertion, List** to_check_again) {
     List* arbiters = list_make1_oid(arbiter_of(*insertion->insert).index);
     for (bool looks = runs_before_triggers(insertion);; looks = true) {
         CHECK_FOR_INTERRUPTS();
@@ -127,7 +130,7 @@ bool enter(Insertion* insertion, List** to_check_again) {
     }
 }
 
-bool write_row(Insertion* insertion) {
+static bool write_row(Insertion* insertion) {
     EState* estate = insertion->estate;
     ResultRelInfo* target = insertion->target;
     TupleTableSlot* row = insertion->row;
@@ -148,7 +151,7 @@ bool write_row(Insertion* insertion) {
     return true;
 }
 
-bool execute(Insertion* insertion, const Bitmapset* named, NullableDatum* returned) {
+static bool execute(Insertion* insertion, const Bitmapset* named, NullableDatum* returned) {
     EState* estate = insertion->estate;
     Relation rel = insertion->insert->rel;
     insertion->target = open_target(estate, rel, offset_columns(named), nullptr);
@@ -166,8 +169,8 @@ bool execute(Insertion* insertion, const Bitmapset* named, NullableDatum* return
     return written;
 }
 
-bool insert_without_statement(const RowInsert& insert, const Bitmapset* named,
-                              NullableDatum* returned) {
+static bool insert_without_statement(const RowInsert& insert, const Bitmapset* named,
+                                     NullableDatum* returned) {
     CommandCounterIncrement();
     PushActiveSnapshot(GetTransactionSnapshot());
     Insertion insertion = {&insert, CurrentMemoryContext, CreateExecutorState(), nullptr, nullptr};
@@ -178,8 +181,6 @@ bool insert_without_statement(const RowInsert& insert, const Bitmapset* named,
     CommandCounterIncrement();
     return written;
 }
-
-} // namespace
 
 bool insert_row(const RowInsert& insert, NullableDatum* returned) {
     Bitmapset* named = named_columns(insert);
@@ -193,4 +194,4 @@ bool insert_row(const RowInsert& insert, NullableDatum* returned) {
     return written;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

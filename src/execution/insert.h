@@ -10,10 +10,10 @@
 
 #include "execution/row_insert.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // False when nothing was inserted: the key is there, or a trigger or rule suppresses the row.
 // `returned` gets the columns asked for, in the current context.
 bool insert_row(const RowInsert& insert, NullableDatum* returned);
 
-} // namespace interlock
+} // namespace interlock::inline execution

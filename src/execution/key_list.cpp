@@ -5,7 +5,7 @@
 #include "server/error.h"
 #include "table/key_index.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 namespace {
 
@@ -16,19 +16,21 @@ struct Reader {
     KeyList list;
 };
 
-void make_room(Reader* reader, size_t count) {
+} // namespace
+
+static void make_room(Reader* reader, size_t count) {
     reader->list.keys =
         static_cast<Key*>(palloc_extended(sizeof(Key) * (count + 1), MCXT_ALLOC_HUGE));
 }
 
-void add_key(Reader* reader, Datum value, bool is_null, Oid type) {
+static void add_key(Reader* reader, Datum value, bool is_null, Oid type) {
     CHECK_FOR_INTERRUPTS();
     if (is_null)
         refuse_nulls("keys", "array_remove(keys, NULL) leaves nulls out.");
     reader->list.keys[reader->list.count++] = parse_key(reader->rel, reader->info, value, type);
 }
 
-void read_sql_array(Reader* reader, ArrayType* array) {
+static void read_sql_array(Reader* reader, ArrayType* array) {
     Oid type = ARR_ELEMTYPE(array);
     int16 length;
     bool by_value;
@@ -47,9 +49,9 @@ constexpr const char* kShapeHint =
     "Give an array of the key's type, such as '{1,2}', or a jsonb array of objects, each with the "
     "columns of a unique key, such as '[{\"id\": 1}]'.";
 
-[[noreturn]] void refuse_shape() { refuse_argument("keys", "must be an array", kShapeHint); }
+[[noreturn]] static void refuse_shape() { refuse_argument("keys", "must be an array", kShapeHint); }
 
-void read_json_array(Reader* reader, Jsonb* json) {
+static void read_json_array(Reader* reader, Jsonb* json) {
     if (!JB_ROOT_IS_ARRAY(json) || JB_ROOT_IS_SCALAR(json))
         refuse_shape();
     uint32 count = JB_ROOT_COUNT(json);
@@ -62,7 +64,7 @@ void read_json_array(Reader* reader, Jsonb* json) {
 }
 
 // A literal, or what a driver sent without a type.
-void read_text(Reader* reader, char* keys) {
+static void read_text(Reader* reader, char* keys) {
     if (keys[strspn(keys, " \t\r\n")] == '[') {
         read_json_array(reader,
                         DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(keys))));
@@ -73,7 +75,7 @@ void read_text(Reader* reader, char* keys) {
     read_sql_array(reader, DatumGetArrayTypeP(array));
 }
 
-void read_keys(Reader* reader, Datum keys, Oid type) {
+static void read_keys(Reader* reader, Datum keys, Oid type) {
     if (type == TEXTOID)
         read_text(reader, TextDatumGetCString(keys));
     else if (type_is_array(type))
@@ -84,11 +86,11 @@ void read_keys(Reader* reader, Datum keys, Oid type) {
         refuse_shape();
 }
 
-int order_of_keys(const void* left, const void* right) {
+static int order_of_keys(const void* left, const void* right) {
     return compare_keys(*static_cast<const Key*>(left), *static_cast<const Key*>(right));
 }
 
-void sort_distinct(KeyList* list) {
+static void sort_distinct(KeyList* list) {
     qsort(list->keys, list->count, sizeof(Key), order_of_keys);
     int distinct = 0;
     for (int i = 0; i < list->count; i++)
@@ -97,18 +99,22 @@ void sort_distinct(KeyList* list) {
     list->count = distinct;
 }
 
+namespace {
+
 // A key that was given, and the one that decides on its place: the table's key of the row.
 struct PlacedKey {
     const Key* given;
     const Key* place;
 };
 
-int order_of_places(const void* left, const void* right) {
+} // namespace
+
+static int order_of_places(const void* left, const void* right) {
     return compare_keys(*static_cast<const PlacedKey*>(left)->place,
                         *static_cast<const PlacedKey*>(right)->place);
 }
 
-void sort_distinct_by_row(Reader* reader) {
+static void sort_distinct_by_row(Reader* reader) {
     KeyList* list = &reader->list;
     const Key* given = list->keys;
     auto* placed = static_cast<PlacedKey*>(
@@ -126,14 +132,12 @@ void sort_distinct_by_row(Reader* reader) {
             list->keys[list->count++] = *placed[i].given;
 }
 
-const UniqueKey* common_key(const KeyList& list) {
+static const UniqueKey* common_key(const KeyList& list) {
     for (int i = 1; i < list.count; i++)
         if (list.keys[i].by != list.keys[0].by)
             return nullptr;
     return list.count > 0 ? list.keys[0].by : nullptr;
 }
-
-} // namespace
 
 KeyList key_list_argument(const Arguments& arguments, int n, Relation rel, const TableInfo* info) {
     Datum keys = arguments.required(n, "keys");
@@ -148,4 +152,4 @@ KeyList key_list_argument(const Arguments& arguments, int n, Relation rel, const
     return reader.list;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

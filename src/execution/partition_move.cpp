@@ -4,11 +4,9 @@
 #include "table/last_word.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
-namespace {
-
-bool partition_columns_change(const RowChange& change) {
+static bool partition_columns_change(const RowChange& change) {
     const Bitmapset* columns = change.info->partition_columns;
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
         if (!same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, column))
@@ -18,15 +16,19 @@ bool partition_columns_change(const RowChange& change) {
 
 // --- By the bounds: a move of many rows would take several times as long with the executor
 
+namespace {
+
 struct KeyValues {
     Datum values[PARTITION_MAX_KEYS];
     bool nulls[PARTITION_MAX_KEYS];
     bool any_null;
 };
 
+} // namespace
+
 // Columns have the same names throughout a partitioned table. False for partition keys that are
 // expressions.
-bool read_key(const RowChange& change, Relation table, PartitionKey key, KeyValues* row) {
+static bool read_key(const RowChange& change, Relation table, PartitionKey key, KeyValues* row) {
     row->any_null = false;
     for (int i = 0; i < key->partnatts; i++) {
         if (key->partattrs[i] == 0)
@@ -39,7 +41,7 @@ bool read_key(const RowChange& change, Relation table, PartitionKey key, KeyValu
     return true;
 }
 
-int partition_by_list(PartitionKey key, PartitionBoundInfo bounds, const KeyValues& row) {
+static int partition_by_list(PartitionKey key, PartitionBoundInfo bounds, const KeyValues& row) {
     if (row.any_null)
         return bounds->null_index;
     bool equal = false;
@@ -48,7 +50,7 @@ int partition_by_list(PartitionKey key, PartitionBoundInfo bounds, const KeyValu
     return offset >= 0 && equal ? bounds->indexes[offset] : -1;
 }
 
-int partition_by_range(PartitionKey key, PartitionBoundInfo bounds, KeyValues* row) {
+static int partition_by_range(PartitionKey key, PartitionBoundInfo bounds, KeyValues* row) {
     if (row->any_null)
         return -1;
     bool equal = false;
@@ -57,13 +59,13 @@ int partition_by_range(PartitionKey key, PartitionBoundInfo bounds, KeyValues* r
     return bounds->indexes[offset + 1];
 }
 
-int partition_by_hash(PartitionKey key, PartitionBoundInfo bounds, KeyValues* row) {
+static int partition_by_hash(PartitionKey key, PartitionBoundInfo bounds, KeyValues* row) {
     uint64 hash = compute_partition_hash_value(key->partnatts, key->partsupfunc, key->partcollation,
                                                row->values, row->nulls);
     return bounds->indexes[hash % bounds->nindexes];
 }
 
-int partition_index(PartitionKey key, PartitionBoundInfo bounds, KeyValues* row) {
+static int partition_index(PartitionKey key, PartitionBoundInfo bounds, KeyValues* row) {
     int index = key->strategy == PARTITION_STRATEGY_HASH   ? partition_by_hash(key, bounds, row)
                 : key->strategy == PARTITION_STRATEGY_LIST ? partition_by_list(key, bounds, *row)
                                                            : partition_by_range(key, bounds, row);
@@ -71,7 +73,7 @@ int partition_index(PartitionKey key, PartitionBoundInfo bounds, KeyValues* row)
 }
 
 // False when a key on the way is an expression; *leaf is InvalidOid when the row fits nowhere.
-bool route_by_bounds(const RowChange& change, Oid* leaf) {
+static bool route_by_bounds(const RowChange& change, Oid* leaf) {
     Oid next = change.info->partition_root;
     bool is_leaf = false;
     bool found = true;
@@ -95,7 +97,7 @@ bool route_by_bounds(const RowChange& change, Oid* leaf) {
 // --- By the executor, as COPY routes the rows that it reads
 
 // The row with the columns of the table at the top.
-TupleTableSlot* row_of_root(const RowChange& change, Relation root, EState* estate) {
+static TupleTableSlot* row_of_root(const RowChange& change, Relation root, EState* estate) {
     TupleConversionMap* map =
         convert_tuples_by_name(RelationGetDescr(change.rel), RelationGetDescr(root));
     if (map == nullptr)
@@ -104,7 +106,7 @@ TupleTableSlot* row_of_root(const RowChange& change, Relation root, EState* esta
     return execute_attr_map_slot(map->attrMap, change.new_row, row);
 }
 
-ModifyTableState* routing_state(EState* estate, Relation root) {
+static ModifyTableState* routing_state(EState* estate, Relation root) {
     auto* state = makeNode(ModifyTableState);
     state->ps.state = estate;
     state->operation = CMD_INSERT;
@@ -114,7 +116,7 @@ ModifyTableState* routing_state(EState* estate, Relation root) {
     return state;
 }
 
-Oid route_by_executor(const RowChange& change) {
+static Oid route_by_executor(const RowChange& change) {
     Relation root = table_open(change.info->partition_root, AccessShareLock);
     EState* estate = CreateExecutorState();
     MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
@@ -131,8 +133,6 @@ Oid route_by_executor(const RowChange& change) {
     return leaf;
 }
 
-} // namespace
-
 Oid new_partition(const RowChange& change) {
     if (change.info->partition_columns == nullptr || !partition_columns_change(change))
         return InvalidOid;
@@ -142,9 +142,8 @@ Oid new_partition(const RowChange& change) {
     return leaf != change.info->relid ? leaf : InvalidOid;
 }
 
-namespace {
-
-[[noreturn]] void raise_unchecked_move(Relation rel, Relation partition, const char* trigger) {
+[[noreturn]] static void raise_unchecked_move(Relation rel, Relation partition,
+                                              const char* trigger) {
     ereport(
         ERROR,
         (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -156,7 +155,7 @@ namespace {
                  "row by a DELETE and an INSERT.")));
 }
 
-void refuse_insert_triggers(Relation rel, Relation partition) {
+static void refuse_insert_triggers(Relation rel, Relation partition) {
     const TriggerDesc* triggers = CopyTriggerDesc(partition->trigdesc);
     for (int i = 0; i < triggers->numtriggers; i++) {
         const Trigger* trigger = &triggers->triggers[i];
@@ -164,8 +163,6 @@ void refuse_insert_triggers(Relation rel, Relation partition) {
             raise_unchecked_move(rel, partition, trigger->tgname);
     }
 }
-
-} // namespace
 
 void refuse_unchecked_move(const RowChange& change) {
     Oid relid = new_partition(change);
@@ -178,4 +175,4 @@ void refuse_unchecked_move(const RowChange& change) {
     table_close(partition, NoLock);
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

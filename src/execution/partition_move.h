@@ -5,7 +5,7 @@
 #include "execution/row_change.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // The partition that the update moves the row to; InvalidOid when it stays, or fits nowhere. Runs
 // only the code that the server runs to route the row.
@@ -16,4 +16,4 @@ Oid new_partition(const RowChange& change);
 // the row.
 void refuse_unchecked_move(const RowChange& change);
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -2,18 +2,16 @@
 
 #include "server/scope.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
-namespace {
-
-bool index_fits(const UniqueKey& key, Relation index) {
+static bool index_fits(const UniqueKey& key, Relation index) {
     for (int i = 0; i < key.count; i++)
         if (index->rd_indcollation[i] != key.columns[i].collation)
             return false;
     return true;
 }
 
-void set_scan_keys(ScanKey keys, const KeyedRow& row) {
+static void set_scan_keys(ScanKey keys, const KeyedRow& row) {
     const UniqueKey* by = row.key->by;
     for (int i = 0; i < by->count; i++) {
         const KeyColumn& key = by->columns[i];
@@ -22,8 +20,6 @@ void set_scan_keys(ScanKey keys, const KeyedRow& row) {
                                        row.key->values[i]);
     }
 }
-
-} // namespace
 
 Relation open_key_index(const UniqueKey& key, LOCKMODE mode) {
     Relation index = try_relation_open(key.index, mode);
@@ -88,4 +84,4 @@ bool has_key(const KeyedRow& row, HeapTuple version) {
     return true;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -4,7 +4,7 @@
 #include "table/key.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 struct KeyedRow {
     Relation rel;
@@ -47,4 +47,4 @@ inline HeapTuple row_in(TupleTableSlot* slot) {
     return ExecFetchSlotHeapTuple(slot, false, nullptr);
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

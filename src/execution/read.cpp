@@ -4,11 +4,9 @@
 #include "execution/returned.h"
 #include "server/scope.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
-namespace {
-
-LockTupleMode lock_mode(RowLock lock) {
+static LockTupleMode lock_mode(RowLock lock) {
     switch (lock.strength) {
     case RowStrength::kKeyShare:
         return LockTupleKeyShare;
@@ -21,7 +19,7 @@ LockTupleMode lock_mode(RowLock lock) {
     }
 }
 
-LockWaitPolicy wait_policy(RowLock lock) {
+static LockWaitPolicy wait_policy(RowLock lock) {
     switch (lock.wait) {
     case RowWait::kNowait:
         return LockWaitError;
@@ -32,16 +30,17 @@ LockWaitPolicy wait_policy(RowLock lock) {
     }
 }
 
-TM_Result lock_version(const KeyedRow& row, RowLock lock, LockWaitPolicy wait, TupleTableSlot* slot,
-                       ItemPointerData place, TM_FailureData* failure) {
+static TM_Result lock_version(const KeyedRow& row, RowLock lock, LockWaitPolicy wait,
+                              TupleTableSlot* slot, ItemPointerData place,
+                              TM_FailureData* failure) {
     return table_tuple_lock(
         row.rel, &place, GetActiveSnapshot(), slot, GetCurrentCommandId(true), lock_mode(lock),
         wait, TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS | TUPLE_LOCK_FLAG_FIND_LAST_VERSION, failure);
 }
 
 // A wait that is counted is tried without waiting first, to know that it is one.
-TM_Result lock_counted(const KeyedRow& row, RowLock lock, TupleTableSlot* slot,
-                       TM_FailureData* failure) {
+static TM_Result lock_counted(const KeyedRow& row, RowLock lock, TupleTableSlot* slot,
+                              TM_FailureData* failure) {
     ItemPointerData place = slot->tts_tid;
     ExecClearTuple(slot);
     LineRef line = line_of(row.info, lock.counted_as);
@@ -58,7 +57,7 @@ TM_Result lock_counted(const KeyedRow& row, RowLock lock, TupleTableSlot* slot,
 // Locks the newest version of the row in the slot, and puts it there. False when it was deleted,
 // has another key by now, is locked and the call does not wait, or when a later command has changed
 // it.
-bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
+static bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
     TM_FailureData failure;
     TM_Result result = lock_counted(row, lock, slot, &failure);
     switch (result) {
@@ -73,8 +72,6 @@ bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
     }
     pg_unreachable();
 }
-
-} // namespace
 
 bool begin_direct_reads(DirectReads* reads, Relation rel, const TableInfo* info,
                         const UniqueKey* by, RowLock lock) {
@@ -108,9 +105,7 @@ void end_direct_reads(const DirectReads& reads) {
     index_close(reads.index, NoLock);
 }
 
-namespace {
-
-void say(Statement* statement, const RowRead& read) {
+static void say(Statement* statement, const RowRead& read) {
     statement->add("SELECT");
     add_returned(statement, " ", read.row.info, read.columns, read.count);
     statement->add(" FROM %s t WHERE ", target_of(read.row.rel, read.row.info));
@@ -118,14 +113,14 @@ void say(Statement* statement, const RowRead& read) {
     add_row_lock(statement, read.lock);
 }
 
-Bitmapset* columns_of(const RowRead& read) {
+static Bitmapset* columns_of(const RowRead& read) {
     Bitmapset* columns = nullptr;
     for (int i = 0; i < read.count; i++)
         columns = bms_add_member(columns, read.columns[i]);
     return columns;
 }
 
-bool read_by_statement(const RowRead& read, NullableDatum* values) {
+static bool read_by_statement(const RowRead& read, NullableDatum* values) {
     prevent_in_parallel_mode(read.lock);
     bool found = false;
     MemoryContext caller = CurrentMemoryContext;
@@ -151,7 +146,7 @@ bool read_by_statement(const RowRead& read, NullableDatum* values) {
 
 // Who writes the version or keeps others from writing it, if that is one transaction; else invalid:
 // one of several lockers may be the own transaction.
-TransactionId writer_of(HeapTupleHeader version) {
+static TransactionId writer_of(HeapTupleHeader version) {
     uint16 marks = version->t_infomask;
     if ((marks & (HEAP_XMAX_INVALID | HEAP_XMAX_COMMITTED)) != 0)
         return InvalidTransactionId;
@@ -162,7 +157,7 @@ TransactionId writer_of(HeapTupleHeader version) {
     return is_foreign_key || is_shared ? InvalidTransactionId : HeapTupleHeaderGetRawXmax(version);
 }
 
-bool is_busy(TupleTableSlot* slot) {
+static bool is_busy(TupleTableSlot* slot) {
     HeapTupleHeader version = row_in(slot)->t_data;
     if ((version->t_infomask & HEAP_XMAX_INVALID) != 0) // nearly always
         return false;
@@ -173,8 +168,6 @@ bool is_busy(TupleTableSlot* slot) {
     return TransactionIdIsValid(writer) && !TransactionIdIsCurrentTransactionId(writer) &&
            TransactionIdIsInProgress(writer);
 }
-
-} // namespace
 
 bool read_row(const RowRead& read, NullableDatum* values) {
     DirectOutcome outcome = read_directly(read.row, read.lock, [&](TupleTableSlot* version) {
@@ -189,4 +182,4 @@ bool read_row(const RowRead& read, NullableDatum* values) {
     return outcome == DirectOutcome::kDone;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

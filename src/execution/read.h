@@ -11,7 +11,7 @@
 #include "table/plan.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 struct RowRead {
     KeyedRow row;
@@ -71,4 +71,4 @@ DirectOutcome read_directly(const KeyedRow& row, RowLock lock, Visit&& visit) {
     return found ? DirectOutcome::kDone : DirectOutcome::kNoRow;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

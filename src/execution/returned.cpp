@@ -3,7 +3,7 @@
 #include "table/name.h"
 #include "table/plan.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 NullableDatum copy_of(Form_pg_attribute column, NullableDatum value) {
     if (!value.isnull && !column->attbyval)
@@ -45,4 +45,4 @@ void copy_result(const TableInfo* info, const AttrNumber* columns, int count,
     }
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -4,7 +4,7 @@
 #include "table/plan.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // A copy in the current context.
 NullableDatum copy_of(Form_pg_attribute column, NullableDatum value);
@@ -26,4 +26,4 @@ void copy_columns(TupleTableSlot* row, const AttrNumber* columns, int count,
 void copy_result(const TableInfo* info, const AttrNumber* columns, int count,
                  NullableDatum* returned);
 
-} // namespace interlock
+} // namespace interlock::inline execution

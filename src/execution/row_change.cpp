@@ -1,6 +1,6 @@
 #include "execution/row_change.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 bool decide(RowChange* change) {
     const TableInfo* info = change->info;
@@ -33,4 +33,4 @@ HeapTuple tuple_to_write(const RowChange& change, HeapTuple given) {
     return tuple;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -6,7 +6,7 @@
 #include "table/relation.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // A concept's verb while it writes a row, for the concept's own check, which recognizes its verbs
 // by `run`. The concept derives its own type from it.
@@ -44,4 +44,4 @@ void put(RowChange* change, AttrNumber attnum, NullableDatum value);
 RowChange change_of(const TriggerData* trigger, const TableInfo* info);
 HeapTuple tuple_to_write(const RowChange& change, HeapTuple given);
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -4,7 +4,7 @@
 #include "execution/probe.h"
 #include "table/plan.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // A column that the INSERT names, and a value of that type.
 struct NamedValue {
@@ -33,4 +33,4 @@ inline const UniqueKey& arbiter_of(const RowInsert& insert) {
     return insert.by != nullptr ? *insert.by : insert.info->key;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -1,10 +1,8 @@
 #include "execution/row_lock.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
-namespace {
-
-const char* strength_clause(RowStrength strength) {
+static const char* strength_clause(RowStrength strength) {
     switch (strength) {
     case RowStrength::kKeyShare:
         return " FOR KEY SHARE";
@@ -18,8 +16,6 @@ const char* strength_clause(RowStrength strength) {
         return "";
     }
 }
-
-} // namespace
 
 void prevent_in_parallel_mode(RowLock lock) {
     if (lock.strength != RowStrength::kNone)
@@ -37,4 +33,4 @@ AttrNumber row_lock_number(RowLock lock) {
                                    static_cast<int>(lock.wait));
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -3,7 +3,7 @@
 
 #include "table/plan.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // The locking clause of SELECT, and what it does when another transaction has locked the row.
 enum class RowStrength : uint8 { kNone, kKeyShare, kShare, kNoKeyUpdate, kUpdate };
@@ -23,4 +23,4 @@ void prevent_in_parallel_mode(RowLock lock);
 void add_row_lock(Statement* statement, RowLock lock);
 AttrNumber row_lock_number(RowLock lock);
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -1,6 +1,6 @@
 #include "execution/row_write.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 void RowWrite::set(const Changes& given) {
     Assert(changes == nullptr && assignment_count == 0);
@@ -25,4 +25,4 @@ void RowWrite::returns(AttrNumber column) {
     returned[returned_count++] = column;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -6,7 +6,7 @@
 #include "execution/row_change.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 enum class RowAction : uint8 { kUpdate, kDelete };
 
@@ -72,4 +72,4 @@ struct RowWrite {
 
 static_assert(std::is_trivially_destructible_v<RowWrite>);
 
-} // namespace interlock
+} // namespace interlock::inline execution

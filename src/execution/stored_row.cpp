@@ -2,11 +2,9 @@
 
 #include "execution/read.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
-namespace {
-
-AttrNumber* numbers_of(const Bitmapset* columns) {
+static AttrNumber* numbers_of(const Bitmapset* columns) {
     auto* numbers =
         static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (bms_num_members(columns) + 1)));
     int count = 0;
@@ -16,7 +14,8 @@ AttrNumber* numbers_of(const Bitmapset* columns) {
 }
 
 // The columns of a row of the table, as a SELECT returns them.
-void make_row(StoredRow* row, TupleDesc table, const RowRead& read, const NullableDatum* stored) {
+static void make_row(StoredRow* row, TupleDesc table, const RowRead& read,
+                     const NullableDatum* stored) {
     auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (read.count + 1)));
     auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * (read.count + 1)));
     row->columns = CreateTemplateTupleDesc(read.count);
@@ -27,8 +26,6 @@ void make_row(StoredRow* row, TupleDesc table, const RowRead& read, const Nullab
     }
     row->tuple = heap_form_tuple(row->columns, values, nulls);
 }
-
-} // namespace
 
 StoredRow read_row(Relation rel, const TableInfo* info, const Key& key, const Bitmapset* columns,
                    RowLock lock) {
@@ -98,4 +95,4 @@ HeapTuple stored_row_as_tuple(const StoredRow& row, const TableInfo* info) {
     return heap_form_tuple(info->columns, values, nulls);
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -5,7 +5,7 @@
 #include "table/row.h"
 #include "table/row_json.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // The columns of a row as a fresh snapshot sees it, or as its newest version once locked. Lives in
 // the caller's context.
@@ -43,4 +43,4 @@ Datum stored_row_to_jsonb(const StoredRow& row, JsonFor what = JsonFor::kReader)
 // The columns read as a row of the table, with nulls for the others.
 HeapTuple stored_row_as_tuple(const StoredRow& row, const TableInfo* info);
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -1,14 +1,12 @@
 #include "execution/unmodified.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
-namespace {
-
-Oid equality_of(const MadeColumn& column) {
+static Oid equality_of(const MadeColumn& column) {
     return lookup_type_cache(column.type, TYPECACHE_EQ_OPR)->eq_opr;
 }
 
-bool compare(const OwnTable& table, const TableInfo* info) {
+static bool compare(const OwnTable& table, const TableInfo* info) {
     TupleDesc columns = info->columns;
     if (columns->natts < table.count || (table.key_count > 0 && info->key.count != table.key_count))
         return false;
@@ -22,14 +20,14 @@ bool compare(const OwnTable& table, const TableInfo* info) {
     return true;
 }
 
-TupleDesc unmodified_columns(const OwnTable& table) {
+static TupleDesc unmodified_columns(const OwnTable& table) {
     TupleDesc columns = CreateTemplateTupleDesc(table.count);
     for (int i = 0; i < table.count; i++)
         TupleDescInitEntry(columns, i + 1, table.columns[i].name, table.columns[i].type, -1, 0);
     return columns;
 }
 
-KeyColumn* unmodified_key(const OwnTable& table) {
+static KeyColumn* unmodified_key(const OwnTable& table) {
     auto* keys = static_cast<KeyColumn*>(palloc0(sizeof(KeyColumn) * (table.key_count + 1)));
     for (int i = 0; i < table.key_count; i++) {
         keys[i].attnum = i + 1;
@@ -38,8 +36,6 @@ KeyColumn* unmodified_key(const OwnTable& table) {
     }
     return keys;
 }
-
-} // namespace
 
 bool is_unmodified(const OwnTable& table, const TableInfo* info) {
     if (info->unmodified == Unmodified::kUnknown)
@@ -70,4 +66,4 @@ Relation try_open(const OwnTable& table, LOCKMODE mode) {
     return rel;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -5,7 +5,7 @@
 #include "table/own_table.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // The original definition of a table: its first columns, and how many of these are its key (0: not
 // checked).
@@ -28,4 +28,4 @@ const TableInfo* unmodified_info(const OwnTable& table, const TableInfo* info);
 // The table that has the name once it is locked; null: others drop it or put another in its place.
 Relation try_open(const OwnTable& table, LOCKMODE mode);
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -5,7 +5,7 @@
 #include "server/scope.h"
 #include "statement/running.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 // What the executor allocates for a statement, in the memory of its EState.
 struct Execution {
@@ -23,16 +23,14 @@ struct Execution {
     ItemPointerData place; // of the old row
 };
 
-namespace {
-
 // --- Whose code runs --------------------------------------------------------------
 
-bool has_generated_columns(Relation rel) {
+static bool has_generated_columns(Relation rel) {
     const TupleConstr* constraints = RelationGetDescr(rel)->constr;
     return constraints != nullptr && constraints->has_generated_stored;
 }
 
-bool has_dropped_columns(TupleDesc columns) {
+static bool has_dropped_columns(TupleDesc columns) {
     for (int i = 0; i < columns->natts; i++)
         if (TupleDescAttr(columns, i)->attisdropped)
             return true;
@@ -40,13 +38,13 @@ bool has_dropped_columns(TupleDesc columns) {
 }
 
 // The columns that may change: those that are set, and those that decide() sets.
-Bitmapset* columns_at_stake(const RowUpdate& update) {
+static Bitmapset* columns_at_stake(const RowUpdate& update) {
     return bms_union(update.changes.columns, update.row.info->maintained);
 }
 
 // The trigger of the referencing side only reads. That of the referenced side may write, and does
 // nothing unless a column of some key changes.
-bool runs_only_key_checks(const RowUpdate& update) {
+static bool runs_only_key_checks(const RowUpdate& update) {
     Relation rel = update.row.rel;
     const TriggerDesc* triggers = rel->trigdesc;
     bool is_referenced = false;
@@ -66,7 +64,7 @@ bool runs_only_key_checks(const RowUpdate& update) {
 
 // Whether no other code runs around the update either: no AFTER triggers but foreign keys that only
 // read.
-bool runs_no_other_code(const RowUpdate& update) {
+static bool runs_no_other_code(const RowUpdate& update) {
     const TriggerDesc* triggers = update.row.rel->trigdesc;
     return has_only_row_checks(update.row.info) &&
            (triggers == nullptr || !triggers->trig_update_after_row ||
@@ -75,7 +73,7 @@ bool runs_no_other_code(const RowUpdate& update) {
 
 // --- The executor's state -------------------------------------------------------
 
-Execution* open_execution(const RowUpdate& update, bool is_shared) {
+static Execution* open_execution(const RowUpdate& update, bool is_shared) {
     Relation index = open_key_index(*update.row.key->by, RowExclusiveLock);
     if (index == nullptr)
         return nullptr;
@@ -95,7 +93,7 @@ Execution* open_execution(const RowUpdate& update, bool is_shared) {
     });
 }
 
-void close_execution(Execution* execution) {
+static void close_execution(Execution* execution) {
     EState* estate = execution->estate;
     Relation index = execution->index;
     free_state(estate);
@@ -103,12 +101,12 @@ void close_execution(Execution* execution) {
 }
 
 // BEFORE triggers are replaced by direct calls of the row checks.
-bool fires_triggers(const Execution& execution) {
+static bool fires_triggers(const Execution& execution) {
     const TriggerDesc* triggers = execution.update->row.rel->trigdesc;
     return !execution.only_row_checks || (triggers != nullptr && triggers->trig_update_after_row);
 }
 
-void prepare_to_write(Execution* execution) {
+static void prepare_to_write(Execution* execution) {
     EState* estate = execution->estate;
     Relation rel = execution->update->row.rel;
     MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
@@ -120,7 +118,7 @@ void prepare_to_write(Execution* execution) {
     MemoryContextSwitchTo(caller);
 }
 
-void begin_row(Execution* execution) {
+static void begin_row(Execution* execution) {
     EState* estate = execution->estate;
     if (execution->target == nullptr)
         prepare_to_write(execution);
@@ -129,7 +127,7 @@ void begin_row(Execution* execution) {
 
 // --- Locking the row -------------------------------------------------------------
 
-[[noreturn]] void refuse_modified_twice() {
+[[noreturn]] static void refuse_modified_twice() {
     ereport(ERROR,
             (errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
              errmsg("tuple to be updated was already modified by an operation triggered by the "
@@ -138,7 +136,7 @@ void begin_row(Execution* execution) {
                      "changes to other rows.")));
 }
 
-TM_Result lock_version(Execution* execution, LockWaitPolicy wait, TM_FailureData* failure) {
+static TM_Result lock_version(Execution* execution, LockWaitPolicy wait, TM_FailureData* failure) {
     EState* estate = execution->estate;
     return table_tuple_lock(execution->update->row.rel, &execution->place, estate->es_snapshot,
                             execution->old_row, estate->es_output_cid,
@@ -147,7 +145,7 @@ TM_Result lock_version(Execution* execution, LockWaitPolicy wait, TM_FailureData
 }
 
 // A wait that is counted is tried without waiting first, to know that it is one.
-TM_Result lock_counted(Execution* execution, TM_FailureData* failure) {
+static TM_Result lock_counted(Execution* execution, TM_FailureData* failure) {
     LineRef line = line_of(execution->update->row.info, execution->update->row.counted_as);
     if (line.line == nullptr)
         return lock_version(execution, LockWaitBlock, failure);
@@ -162,7 +160,7 @@ TM_Result lock_counted(Execution* execution, TM_FailureData* failure) {
 
 // Locks the newest version of the row, after a wait if need be. A version that is newer than the
 // snapshot must have the key and meet the condition again.
-bool lock_newest(Execution* execution, RowCallback condition) {
+static bool lock_newest(Execution* execution, RowCallback condition) {
     execution->place = execution->old_row->tts_tid;
     ExecClearTuple(execution->old_row);
     TM_FailureData failure;
@@ -185,15 +183,19 @@ bool lock_newest(Execution* execution, RowCallback condition) {
 
 // True if the hint bits show that xmax is invalid. Otherwise the row is locked first, which finds
 // out whether the transaction of xmax has ended.
-bool is_untouched(HeapTuple version) {
+static bool is_untouched(HeapTuple version) {
     return (version->t_data->t_infomask & HEAP_XMAX_INVALID) != 0;
 }
 
 // --- Writing it -----------------------------------------------------------------
 
+namespace {
+
 enum class Written : uint8 { kYes, kNoRow, kSuppressed, kOvertaken };
 
-void put_changes(TupleTableSlot* row, const Changes& changes) {
+} // namespace
+
+static void put_changes(TupleTableSlot* row, const Changes& changes) {
     for (int i = 0; i < changes.count; i++) {
         row->tts_values[changes.attnums[i] - 1] = changes.values[i];
         row->tts_isnull[changes.attnums[i] - 1] = changes.nulls[i];
@@ -202,7 +204,7 @@ void put_changes(TupleTableSlot* row, const Changes& changes) {
 
 // As ExecGetUpdateNewTuple: columns that SET does not name keep their value, and dropped columns
 // are null (ExecBuildUpdateProjection).
-void make_new_row(Execution* execution) {
+static void make_new_row(Execution* execution) {
     TupleTableSlot* old_row = execution->old_row;
     TupleTableSlot* new_row = execution->new_row;
     TupleDesc columns = RelationGetDescr(execution->update->row.rel);
@@ -220,14 +222,14 @@ void make_new_row(Execution* execution) {
 }
 
 // Returns false when the row must not be written.
-bool ask_row_checks(Execution* execution) {
+static bool ask_row_checks(Execution* execution) {
     const RowUpdate& update = *execution->update;
     RowChange change = {update.row.rel,     update.row.info,     execution->old_row,
                         execution->new_row, execution->assigned, update.verb};
     return decide(&change);
 }
 
-bool ask_triggers(Execution* execution) {
+static bool ask_triggers(Execution* execution) {
     if (execution->only_row_checks)
         return ask_row_checks(execution);
     ResultRelInfo* target = execution->target;
@@ -236,7 +238,7 @@ bool ask_triggers(Execution* execution) {
                               execution->new_row);
 }
 
-void check_new_row(Execution* execution) {
+static void check_new_row(Execution* execution) {
     Relation rel = execution->update->row.rel;
     TupleTableSlot* new_row = execution->new_row;
     new_row->tts_tableOid = RelationGetRelid(rel);
@@ -250,7 +252,7 @@ void check_new_row(Execution* execution) {
 
 // Indexes are opened only for a row that needs entries in them; one that is updated in its page
 // (HOT) does not.
-List* write_index_entries(Execution* execution, IndexesToUpdate indexes) {
+static List* write_index_entries(Execution* execution, IndexesToUpdate indexes) {
     ResultRelInfo* target = execution->target;
     if (indexes == kNoIndexes || !execution->update->row.rel->rd_rel->relhasindex)
         return NIL;
@@ -264,7 +266,7 @@ List* write_index_entries(Execution* execution, IndexesToUpdate indexes) {
     return insert_index_entries(target, execution->estate, execution->new_row, indexes);
 }
 
-Written write_heap(Execution* execution, IndexesToUpdate* indexes) {
+static Written write_heap(Execution* execution, IndexesToUpdate* indexes) {
     EState* estate = execution->estate;
     TM_FailureData failure;
     LockTupleMode mode;
@@ -286,7 +288,7 @@ Written write_heap(Execution* execution, IndexesToUpdate* indexes) {
 }
 
 // Writes the new version of the old row, which is at `place`.
-Written write_row(Execution* execution) {
+static Written write_row(Execution* execution) {
     make_new_row(execution);
     if (!ask_triggers(execution))
         return Written::kSuppressed;
@@ -301,7 +303,7 @@ Written write_row(Execution* execution) {
     return written;
 }
 
-Written write_untouched(Execution* execution) {
+static Written write_untouched(Execution* execution) {
     if (!execution->only_row_checks || execution->update->lock_first ||
         !is_untouched(row_in(execution->old_row)))
         return Written::kOvertaken;
@@ -309,7 +311,7 @@ Written write_untouched(Execution* execution) {
     return write_row(execution);
 }
 
-Written write_locked(Execution* execution, RowCallback condition) {
+static Written write_locked(Execution* execution, RowCallback condition) {
     if (!lock_newest(execution, condition))
         return Written::kNoRow;
     Written written = write_row(execution);
@@ -320,7 +322,7 @@ Written write_locked(Execution* execution, RowCallback condition) {
 
 // --- The whole -------------------------------------------------------------------
 
-Written find_and_write(Execution* execution, RowCallback condition, RowCallback returning) {
+static Written find_and_write(Execution* execution, RowCallback condition, RowCallback returning) {
     if (!probe_key(execution->update->row, execution->index, execution->old_row) ||
         !condition.call(condition.closure, execution->old_row))
         return Written::kNoRow;
@@ -334,7 +336,7 @@ Written find_and_write(Execution* execution, RowCallback condition, RowCallback 
     return written;
 }
 
-DirectOutcome outcome_of(Written written) {
+static DirectOutcome outcome_of(Written written) {
     switch (written) {
     case Written::kYes:
         return DirectOutcome::kDone;
@@ -347,13 +349,13 @@ DirectOutcome outcome_of(Written written) {
 
 // Other code, if any runs, must see which verb writes. Whether any runs is known only after the
 // execution is open, as opening it may process invalidations.
-bool must_show_verb(const Execution& execution) {
+static bool must_show_verb(const Execution& execution) {
     const RowUpdate& update = *execution.update;
     return update.verb != nullptr && !(execution.only_row_checks && runs_no_other_code(update));
 }
 
-DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback condition,
-                      RowCallback returning) {
+static DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback condition,
+                             RowCallback returning) {
     execution->update = &update;
     CommandCounterIncrement();
     PushActiveSnapshot(GetTransactionSnapshot());
@@ -375,8 +377,6 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback
     execution->update = nullptr;
     return outcome_of(written);
 }
-
-} // namespace
 
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
                               OpenUpdates* open) {
@@ -408,4 +408,4 @@ void close_updates(OpenUpdates* open) {
     open->execution = nullptr;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -22,7 +22,7 @@
 #include "execution/row_change.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 struct RowUpdate {
     KeyedRow row;
@@ -68,4 +68,4 @@ inline bool has_only_row_checks(const TableInfo* info) {
     return info->valid && info->only_row_checks;
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

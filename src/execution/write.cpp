@@ -5,13 +5,11 @@
 #include "execution/update.h"
 #include "server/scope.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline execution {
 
 // --- As a statement ---------------------------------------------------------------------------
 
-void add_set(Statement* statement, const RowWrite& write) {
+static void add_set(Statement* statement, const RowWrite& write) {
     const TableInfo* info = write.row.info;
     const char* separator = "";
     if (write.changes != nullptr && write.changes->count > 0) {
@@ -30,7 +28,7 @@ void add_set(Statement* statement, const RowWrite& write) {
     }
 }
 
-void say(Statement* statement, const RowWrite& write) {
+static void say(Statement* statement, const RowWrite& write) {
     const TableInfo* info = write.row.info;
     const char* table = target_of(write.row.rel, info);
     if (write.action == RowAction::kDelete) {
@@ -49,7 +47,7 @@ void say(Statement* statement, const RowWrite& write) {
 }
 
 // In the order in which say() makes parameters of them.
-Parameters values_of(const RowWrite& write) {
+static Parameters values_of(const RowWrite& write) {
     int given = write.changes != nullptr ? write.changes->count : 0;
     Parameters parameters(given + write.row.key->by->count + write.terms.count());
     if (write.changes != nullptr)
@@ -63,7 +61,7 @@ Parameters values_of(const RowWrite& write) {
     return parameters;
 }
 
-bool run_statement(const RowWrite& write, NullableDatum* returned) {
+static bool run_statement(const RowWrite& write, NullableDatum* returned) {
     bool written = false;
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
@@ -85,7 +83,7 @@ bool run_statement(const RowWrite& write, NullableDatum* returned) {
     return written;
 }
 
-bool write_by_statement(const RowWrite& write, NullableDatum* returned) {
+static bool write_by_statement(const RowWrite& write, NullableDatum* returned) {
     if (write.verb == nullptr)
         return run_statement(write, returned);
     bool written = false;
@@ -95,6 +93,8 @@ bool write_by_statement(const RowWrite& write, NullableDatum* returned) {
 
 // --- Without a statement ----------------------------------------------------------------------
 
+namespace {
+
 // What compute() fills in.
 struct Computed {
     AttrNumber attnums[RowWrite::kMostAssignments];
@@ -102,7 +102,9 @@ struct Computed {
     bool nulls[RowWrite::kMostAssignments];
 };
 
-RowUpdate update_of(const RowWrite& write, Computed* computed) {
+} // namespace
+
+static RowUpdate update_of(const RowWrite& write, Computed* computed) {
     RowUpdate update;
     update.row = write.row;
     if (write.changes != nullptr)
@@ -116,12 +118,12 @@ RowUpdate update_of(const RowWrite& write, Computed* computed) {
 
 // Whether the value may point into the row, which is released where the row must be locked, before
 // the new one is formed.
-bool is_part_of_row(const Expression& expression) {
+static bool is_part_of_row(const Expression& expression) {
     return expression.term != Term::kValue && expression.term != Term::kLiteral;
 }
 
-NullableDatum value_to_assign(Form_pg_attribute column, const Expression& expression,
-                              TupleTableSlot* row) {
+static NullableDatum value_to_assign(Form_pg_attribute column, const Expression& expression,
+                                     TupleTableSlot* row) {
     NullableDatum value = assigned_value(column, expression, row);
     return is_part_of_row(expression) ? copy_of(column, value) : value;
 }
@@ -129,7 +131,7 @@ NullableDatum value_to_assign(Form_pg_attribute column, const Expression& expres
 // The assigned values, computed from the row that is about to be replaced. The executor's plan
 // computes it where it has found the row or found it again (ExecUpdate's EvalPlanQual), so it is
 // not done before.
-void compute(const RowWrite& write, TupleTableSlot* row, Changes* computed) {
+static void compute(const RowWrite& write, TupleTableSlot* row, Changes* computed) {
     int next = 0;
     for (int i = 0; i < write.assignment_count; i++) {
         const Assignment& assignment = write.assignments[i];
@@ -146,7 +148,7 @@ void compute(const RowWrite& write, TupleTableSlot* row, Changes* computed) {
 
 // As ExecQual: the planner makes a list of what AND joins (make_ands_implicit), and the first of
 // them that is not true ends it.
-bool meets_all(const RowWrite& write, TupleTableSlot* row) {
+static bool meets_all(const RowWrite& write, TupleTableSlot* row) {
     for (int i = 0; i < write.condition_count; i++)
         if (!is_met(*write.conditions[i], row))
             return false;
@@ -155,7 +157,7 @@ bool meets_all(const RowWrite& write, TupleTableSlot* row) {
 
 // For a row that is written without locking it first, the conditions were checked before a possible
 // wait. The row has not changed since, but the clock has moved on.
-bool still_meets_all(const RowWrite& write, TupleTableSlot* row) {
+static bool still_meets_all(const RowWrite& write, TupleTableSlot* row) {
     if (write.lock_first)
         return true;
     for (int i = 0; i < write.condition_count; i++)
@@ -164,8 +166,8 @@ bool still_meets_all(const RowWrite& write, TupleTableSlot* row) {
     return true;
 }
 
-DirectOutcome write_without_statement(const RowWrite& write, NullableDatum* returned,
-                                      OpenUpdates* open) {
+static DirectOutcome write_without_statement(const RowWrite& write, NullableDatum* returned,
+                                             OpenUpdates* open) {
     if (!is_said_without_statement(write))
         return DirectOutcome::kDeclined;
     Computed computed;
@@ -190,8 +192,6 @@ DirectOutcome write_without_statement(const RowWrite& write, NullableDatum* retu
     return expired ? DirectOutcome::kNoRow : outcome;
 }
 
-} // namespace
-
 bool write_row(const RowWrite& write, NullableDatum* returned, OpenUpdates* open) {
     DirectOutcome outcome = write_without_statement(write, returned, open);
     if (outcome != DirectOutcome::kDeclined) {
@@ -207,4 +207,4 @@ bool may_write_unlocked(const RowWrite& write) {
     return !write.lock_first && has_only_row_checks(write.row.info);
 }
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -16,7 +16,7 @@
 
 #include "execution/row_write.h"
 
-namespace interlock {
+namespace interlock::inline execution {
 
 struct OpenUpdates;
 
@@ -30,4 +30,4 @@ bool write_row(const RowWrite& write, NullableDatum* returned = nullptr,
 // everything was computed.
 bool may_write_unlocked(const RowWrite& write);
 
-} // namespace interlock
+} // namespace interlock::inline execution

@@ -6,12 +6,10 @@
 #include "history/table.h"
 #include "table/part.h"
 
-namespace interlock {
+namespace interlock::history {
 
 int history_part;
 int history_table_part;
-
-namespace {
 
 constexpr TablePart kParts[] = {
     {
@@ -27,8 +25,6 @@ constexpr TablePart kParts[] = {
     },
 };
 
-} // namespace
-
 extern const Concept kHistoryConcept = {
     .name = "history",
     .sweep = &kHistorySweep,
@@ -36,4 +32,4 @@ extern const Concept kHistoryConcept = {
     .part_count = lengthof(kParts),
 };
 
-} // namespace interlock
+} // namespace interlock::history

@@ -13,26 +13,24 @@
 #include "table/trigger_state.h"
 #include "version/version.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::history {
 
 constexpr const char* kTriggerName = "000_interlock_history";
 constexpr const char* kTruncateName = "zzz_interlock_history_truncate"; // of what is there then
 
-HistorySettings read_request(const Arguments& arguments);
-bool has_leftover(Relation rel);
-const char* present_trigger(const History* present);
-void drop_triggers(Oid relid, const char* table, const char* trigger);
-Oid find_or_create_history(Oid relid);
-void check_ignored_columns(Relation rel, const TableInfo* info, const HistorySettings& request);
-void warn_of_unknown_writers(const HistorySettings& request);
-bool goes_on(const History* present, const HistorySettings& request);
-void refuse_own_history_of_partitions(Oid relid);
-void create_triggers(Oid relid, const char* table, Oid history, const HistorySettings& request);
-void create_transaction_index(Oid history);
-
-} // namespace
+static HistorySettings read_request(const Arguments& arguments);
+static bool has_leftover(Relation rel);
+static const char* present_trigger(const History* present);
+static void drop_triggers(Oid relid, const char* table, const char* trigger);
+static Oid find_or_create_history(Oid relid);
+static void check_ignored_columns(Relation rel, const TableInfo* info,
+                                  const HistorySettings& request);
+static void warn_of_unknown_writers(const HistorySettings& request);
+static bool goes_on(const History* present, const HistorySettings& request);
+static void refuse_own_history_of_partitions(Oid relid);
+static void create_triggers(Oid relid, const char* table, Oid history,
+                            const HistorySettings& request);
+static void create_transaction_index(Oid history);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(enable_history);
@@ -95,14 +93,12 @@ Datum disable_history(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-[[noreturn]] void refuse_twice(const char* kind, const char* name) {
+[[noreturn]] static void refuse_twice(const char* kind, const char* name) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("%s \"%s\" is named twice", kind, name)));
 }
 
-NameArguments ignored_columns_argument(const Arguments& arguments) {
+static NameArguments ignored_columns_argument(const Arguments& arguments) {
     NameList given = arguments.names(3, "ignore_columns");
     auto** names = static_cast<const char**>(palloc(sizeof(char*) * (given.count + 1)));
     for (int i = 0; i < given.count; i++) {
@@ -115,7 +111,7 @@ NameArguments ignored_columns_argument(const Arguments& arguments) {
 
 // As many as a statement can name without being hard to read; each write of a writer looks for it
 // among them.
-NameArguments ignored_writers_argument(const Arguments& arguments) {
+static NameArguments ignored_writers_argument(const Arguments& arguments) {
     constexpr int kMostWriters = 100;
     Datum* values;
     bool* nulls;
@@ -129,14 +125,14 @@ NameArguments ignored_writers_argument(const Arguments& arguments) {
     for (int i = 0; i < count; i++) {
         if (nulls[i])
             refuse_nulls("ignore_writers");
-        names[i] = check_writer(TextDatumGetCString(values[i]));
+        names[i] = ownership::check_writer(TextDatumGetCString(values[i]));
         if (has_name({names, i}, names[i]))
             refuse_twice("writer", names[i]);
     }
     return {names, count};
 }
 
-HistorySettings read_request(const Arguments& arguments) {
+static HistorySettings read_request(const Arguments& arguments) {
     HistorySettings request = {};
     if (!arguments.is_null(1))
         request.keep_versions = above_zero(DatumGetInt32(arguments.value(1)), "keep_versions",
@@ -151,8 +147,9 @@ HistorySettings read_request(const Arguments& arguments) {
 }
 
 // A row under another key is another row, and each update moves the version.
-void check_ignored_columns(Relation rel, const TableInfo* info, const HistorySettings& request) {
-    const Versioning* versioning = versioning_of(info);
+static void check_ignored_columns(Relation rel, const TableInfo* info,
+                                  const HistorySettings& request) {
+    const version::Versioning* versioning = version::versioning_of(info);
     for (int i = 0; i < request.ignored_columns.count; i++) {
         const char* name = request.ignored_columns.names[i];
         AttrNumber column = column_number(rel, name);
@@ -168,26 +165,26 @@ void check_ignored_columns(Relation rel, const TableInfo* info, const HistorySet
     }
 }
 
-void warn_of_unknown_writers(const HistorySettings& request) {
+static void warn_of_unknown_writers(const HistorySettings& request) {
     for (int i = 0; i < request.ignored_writers.count; i++)
-        warn_if_ungranted(request.ignored_writers.names[i]);
+        ownership::warn_if_ungranted(request.ignored_writers.names[i]);
 }
 
 // Enabled as it is already: nothing has been missed.
-bool goes_on(const History* present, const HistorySettings& request) {
+static bool goes_on(const History* present, const HistorySettings& request) {
     return present->same_key && present->enabled != TRIGGER_DISABLED &&
            present->keep_versions == request.keep_versions &&
            present->keep_for == request.keep_for && ignores_the_same(*present, request);
 }
 
-bool has_history_trigger(Oid relid) {
+static bool has_history_trigger(Oid relid) {
     Relation rel = table_open(relid, NoLock);
     bool found = find_trigger(rel, "history_trigger") != nullptr;
     table_close(rel, NoLock);
     return found;
 }
 
-void refuse_own_history_of_partitions(Oid relid) {
+static void refuse_own_history_of_partitions(Oid relid) {
     ListCell* cell;
     foreach (cell, find_all_inheritors(relid, AccessExclusiveLock, nullptr)) {
         Oid partition = lfirst_oid(cell);
@@ -204,7 +201,7 @@ void refuse_own_history_of_partitions(Oid relid) {
 }
 
 // The trigger of a table that was a partition.
-const Trigger* find_leftover(Relation rel) {
+static const Trigger* find_leftover(Relation rel) {
     const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
         if (triggers->triggers[i].tgisclone && !rel->rd_rel->relispartition &&
@@ -213,17 +210,17 @@ const Trigger* find_leftover(Relation rel) {
     return nullptr;
 }
 
-bool has_leftover(Relation rel) { return find_leftover(rel) != nullptr; }
+static bool has_leftover(Relation rel) { return find_leftover(rel) != nullptr; }
 
 // It may have been renamed. Of two only that goes which has the name that we gave it: the owner
 // drops the other one.
-const char* present_trigger(const History* present) {
+static const char* present_trigger(const History* present) {
     return present != nullptr && present->twin == nullptr ? pstrdup(present->trigger)
                                                           : kTriggerName;
 }
 
 // Without its parent it can be dropped.
-void drop_leftover(Oid relid, const char* table) {
+static void drop_leftover(Oid relid, const char* table) {
     Relation rel = table_open(relid, NoLock);
     const Trigger* leftover = find_leftover(rel);
     if (leftover != nullptr) {
@@ -238,13 +235,13 @@ void drop_leftover(Oid relid, const char* table) {
 }
 
 // The one for TRUNCATE stays behind when the history table is dropped.
-void drop_triggers(Oid relid, const char* table, const char* trigger) {
+static void drop_triggers(Oid relid, const char* table, const char* trigger) {
     drop_leftover(relid, table);
     drop_trigger(relid, table, trigger);
     drop_trigger(relid, table, kTruncateName);
 }
 
-bool is_history_of_some_table(Oid relid) {
+static bool is_history_of_some_table(Oid relid) {
     run_command(
         psprintf("SELECT FROM pg_catalog.pg_trigger WHERE tgconstrrelid OPERATOR(pg_catalog.=) %u "
                  "AND tgfoid OPERATOR(pg_catalog.=) %u LIMIT 1",
@@ -253,7 +250,7 @@ bool is_history_of_some_table(Oid relid) {
 }
 
 // The history table of an earlier enable_history is continued.
-bool can_be_adopted(Oid relid, Oid owner) {
+static bool can_be_adopted(Oid relid, Oid owner) {
     if (get_rel_relkind(relid) != RELKIND_RELATION || owner_of_table(relid) != owner)
         return false;
     Relation rel = table_open(relid, AccessShareLock);
@@ -263,7 +260,7 @@ bool can_be_adopted(Oid relid, Oid owner) {
 }
 
 // Default privileges are for tables that their owner fills.
-void revoke_defaults(const char* table) {
+static void revoke_defaults(const char* table) {
     char* name = quote_literal_cstr(table);
     run_command(psprintf(
         "SELECT pg_catalog.format('REVOKE ALL ON %%s %%s FROM %%s CASCADE', CASE c.relkind WHEN "
@@ -280,7 +277,7 @@ void revoke_defaults(const char* table) {
         run_command(SPI_getvalue(commands->vals[i], commands->tupdesc, 1));
 }
 
-void create_table(const char* table, Oid owner) {
+static void create_table(const char* table, Oid owner) {
     StringInfoData text;
     initStringInfo(&text);
     const char* separator = "(";
@@ -299,12 +296,12 @@ void create_table(const char* table, Oid owner) {
 }
 
 // What was cut off may be what tells two tables apart.
-bool has_whole_name(Oid relid, const char* suffix) {
+static bool has_whole_name(Oid relid, const char* suffix) {
     return strlen(get_rel_name(relid)) + 1 + strlen(suffix) < NAMEDATALEN;
 }
 
 // <table>_history, with a number if that is taken by something else.
-Oid find_or_create_history(Oid relid) {
+static Oid find_or_create_history(Oid relid) {
     Oid schema = get_rel_namespace(relid);
     Oid owner = owner_of_table(relid);
     for (int number = 0;; number++) {
@@ -320,7 +317,8 @@ Oid find_or_create_history(Oid relid) {
     }
 }
 
-void create_triggers(Oid relid, const char* table, Oid history, const HistorySettings& request) {
+static void create_triggers(Oid relid, const char* table, Oid history,
+                            const HistorySettings& request) {
     StringInfoData text;
     initStringInfo(&text);
     // A constraint trigger, for the link to the other table; it has no CREATE OR REPLACE.
@@ -345,7 +343,7 @@ void create_triggers(Oid relid, const char* table, Oid history, const HistorySet
 }
 
 // For history_since, which readers call after each notification.
-void create_transaction_index(Oid history) {
+static void create_transaction_index(Oid history) {
     AttrNumber column = get_attnum(history, history_columns[kEntryTransaction].name);
     Relation rel = table_open(history, AccessShareLock);
     char* table = qualified_name(rel);
@@ -363,10 +361,6 @@ void create_transaction_index(Oid history) {
         run_command(psprintf("CREATE INDEX ON %s (transaction, id)", table));
 }
 
-} // namespace
-
-namespace interlock {
-
 const History* require_history(Relation rel, const TableInfo* info) {
     if (history_of(info) == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -375,14 +369,12 @@ const History* require_history(Relation rel, const TableInfo* info) {
     return history_of(info);
 }
 
-namespace {
-
-Oid owner_of_root(Relation rel, const History* history) {
+static Oid owner_of_root(Relation rel, const History* history) {
     return history->root == RelationGetRelid(rel) ? rel->rd_rel->relowner
                                                   : owner_of_table(history->root);
 }
 
-[[noreturn]] void raise_entries_of_other(Relation rel, const History* history) {
+[[noreturn]] static void raise_entries_of_other(Relation rel, const History* history) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("history of table \"%s\" is in a table of another role",
                            RelationGetRelationName(rel)),
@@ -391,8 +383,6 @@ Oid owner_of_root(Relation rel, const History* history) {
                             "recording: %s",
                             call_for("disable_history", rel))));
 }
-
-} // namespace
 
 bool has_own_entries(Relation rel, const History* history) {
     return OidIsValid(history->table) &&
@@ -464,4 +454,4 @@ void add_entry_key(Statement* statement, int key) {
         key, key);
 }
 
-} // namespace interlock
+} // namespace interlock::history

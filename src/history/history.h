@@ -27,9 +27,14 @@
 #include "table/relation.h"
 #include "table/row_json.h"
 
-namespace interlock {
-
+namespace interlock::inline sweeper {
 struct SweepTask; // sweeper/task.h
+} // namespace interlock::inline sweeper
+namespace interlock::inline table {
+class Statement;
+} // namespace interlock::inline table
+
+namespace interlock::history {
 
 struct History : HistorySettings {
     const char* trigger;
@@ -90,7 +95,6 @@ Datum history_key(const TableInfo* info, const RowValues& row);
 Datum history_key(const TableInfo* info, const Key& key);
 
 // " WHERE <the hash of h's key> = ... AND h.key = $key": by the index of the history table.
-class Statement;
 void add_entry_key(Statement* statement, int key);
 
 // Entries are trimmed in batches: their deletion is not urgent.
@@ -121,4 +125,4 @@ TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows);
 // The sweeper's task (history/sweep.cpp).
 extern const SweepTask kHistorySweep;
 
-} // namespace interlock
+} // namespace interlock::history

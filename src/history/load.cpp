@@ -6,11 +6,9 @@
 #include "server/scope.h"
 #include "table/plan.h"
 
-using namespace interlock;
+namespace interlock::history {
 
-namespace {
-
-bool is_plain(Oid type) {
+static bool is_plain(Oid type) {
     type = getBaseType(type);
     switch (type) {
     case TIMESTAMPTZOID:
@@ -21,7 +19,7 @@ bool is_plain(Oid type) {
 }
 
 // The table was a partition, too.
-bool is_clone(Oid root, const char* name) {
+static bool is_clone(Oid root, const char* name) {
     Relation rel = table_open(root, AccessShareLock);
     const TriggerDesc* triggers = rel->trigdesc;
     bool clone = false;
@@ -32,7 +30,7 @@ bool is_clone(Oid root, const char* name) {
     return clone;
 }
 
-void load_history_key(History* history, TupleDesc columns, const Trigger* trigger) {
+static void load_history_key(History* history, TupleDesc columns, const Trigger* trigger) {
     List* names = key_column_names(history->root);
     history->same_key =
         names != NIL && 2 * list_length(names) == argument_count(trigger) - history->key_argument;
@@ -51,10 +49,6 @@ void load_history_key(History* history, TupleDesc columns, const Trigger* trigge
             strcmp(history_type_name(history->root, name), trigger->tgargs[key + 1]) == 0;
     }
 }
-
-} // namespace
-
-namespace interlock {
 
 void load_history(TableInfo* info, const Trigger* trigger) {
     TupleDesc columns = info->columns;
@@ -100,7 +94,7 @@ void load_ignored_columns(TableInfo* info) {
             history->ignored = bms_add_member(history->ignored, column);
     }
     history->passed = bms_copy(history->ignored);
-    const Marker* marker = marker_of(info);
+    const marker::Marker* marker = marker::marker_of(info);
     if (marker != nullptr && marker->well_formed && !history->record_markers)
         history->passed = bms_add_members(history->passed, marker->attnums);
     history->unmoved = bms_union(history->passed, info->maintained);
@@ -119,4 +113,4 @@ char* history_type_name(Oid relid, const char* column) {
     return name;
 }
 
-} // namespace interlock
+} // namespace interlock::history

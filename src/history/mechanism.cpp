@@ -3,11 +3,9 @@
 #include "history/settings.h"
 #include "table/settings_json.h"
 
-namespace interlock {
+namespace interlock::history {
 
-namespace {
-
-Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
+static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     // DETACH leaves the trigger of a partition where it is (history/load.cpp).
     if (trigger->tgisclone && !get_rel_relispartition(relid))
         return Reading::kNone;
@@ -30,11 +28,9 @@ Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     return Reading::kFound;
 }
 
-Jsonb* stored_form(Relation, const char*, Jsonb* arguments) {
+static Jsonb* stored_form(Relation, const char*, Jsonb* arguments) {
     return with_stored_notify(arguments);
 }
-
-} // namespace
 
 extern const Mechanism kHistoryMechanism = {
     .name = "history",
@@ -44,4 +40,4 @@ extern const Mechanism kHistoryMechanism = {
     .stored_form = stored_form,
 };
 
-} // namespace interlock
+} // namespace interlock::history

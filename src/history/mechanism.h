@@ -3,8 +3,8 @@
 
 #include "table/mechanism.h"
 
-namespace interlock {
+namespace interlock::history {
 
 extern const Mechanism kHistoryMechanism;
 
-} // namespace interlock
+} // namespace interlock::history

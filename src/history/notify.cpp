@@ -2,11 +2,11 @@
 
 #include "server/error.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::history {
 
 constexpr const char* kChannel = "interlock_history";
+
+namespace {
 
 // The server drops what is sent twice in a transaction, but compares it with all the rest.
 struct Sent {
@@ -14,9 +14,12 @@ struct Sent {
     LocalTransactionId transaction;
     SubTransactionId subtransaction;
 };
-Sent sent = {};
 
-bool is_sent(Oid root) {
+} // namespace
+
+static Sent sent = {};
+
+static bool is_sent(Oid root) {
     Sent now = {root, local_transaction(), GetCurrentSubTransactionId()};
     bool same = now.root == sent.root && now.transaction == sent.transaction &&
                 now.subtransaction == sent.subtransaction;
@@ -24,12 +27,10 @@ bool is_sent(Oid root) {
     return same;
 }
 
-char* key_text(Datum key) {
+static char* key_text(Datum key) {
     Jsonb* json = DatumGetJsonbP(key);
     return JsonbToCString(nullptr, &json->root, static_cast<int>(VARSIZE(json)));
 }
-
-} // namespace
 
 void notify_readers(const TableInfo* info, Datum key) {
     const History* history = history_of(info);
@@ -47,4 +48,4 @@ void notify_readers(const TableInfo* info, Datum key) {
     Async_Notify(kChannel, payload);
 }
 
-} // namespace interlock
+} // namespace interlock::history

@@ -7,9 +7,9 @@
 
 #include "history/history.h"
 
-namespace interlock {
+namespace interlock::history {
 
 // Call as the writing user, for each entry.
 void notify_readers(const TableInfo* info, Datum key);
 
-} // namespace interlock
+} // namespace interlock::history

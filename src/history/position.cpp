@@ -2,19 +2,17 @@
 
 #include "server/arguments.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::history {
 
 constexpr const char* kArgument = "since";
 
-[[noreturn]] void refuse_text() {
+[[noreturn]] static void refuse_text() {
     refuse_argument(kArgument, "is not a position of this function",
                     "Give what column up_to or history_position() has returned.");
 }
 
 // Reads a number and the character behind it.
-uint64 read_number(const char** at, char end) {
+static uint64 read_number(const char** at, char end) {
     if (**at < '0' || **at > '9')
         refuse_text();
     errno = 0;
@@ -27,7 +25,7 @@ uint64 read_number(const char** at, char end) {
 }
 
 // Numbers of running transactions, up to `end`.
-Datum read_running(const char** at, char end, const SeenTransactions& seen) {
+static Datum read_running(const char** at, char end, const SeenTransactions& seen) {
     ArrayBuildState* numbers = initArrayResult(INT8OID, CurrentMemoryContext, false);
     while (**at != end) {
         size_t length = strspn(*at, "0123456789");
@@ -47,7 +45,7 @@ Datum read_running(const char** at, char end, const SeenTransactions& seen) {
     return makeArrayResult(numbers, CurrentMemoryContext);
 }
 
-SeenTransactions read_seen(const char** at, char end) {
+static SeenTransactions read_seen(const char** at, char end) {
     SeenTransactions seen = {};
     seen.xmin = read_number(at, ':');
     seen.xmax = read_number(at, ':');
@@ -64,7 +62,7 @@ SeenTransactions read_seen(const char** at, char end) {
     return seen;
 }
 
-void print_seen(StringInfo text, const SeenTransactions& seen) {
+static void print_seen(StringInfo text, const SeenTransactions& seen) {
     appendStringInfo(text, UINT64_FORMAT ":" UINT64_FORMAT ":", seen.xmin, seen.xmax);
     Datum* numbers;
     int count;
@@ -75,20 +73,18 @@ void print_seen(StringInfo text, const SeenTransactions& seen) {
 }
 
 // The number with its epoch, of a transaction that is not after `next`.
-uint64 full_number(TransactionId transaction, FullTransactionId next) {
+static uint64 full_number(TransactionId transaction, FullTransactionId next) {
     uint64 epoch = EpochFromFullTransactionId(next);
     if (transaction > XidFromFullTransactionId(next))
         epoch--;
     return (epoch << 32) | transaction;
 }
 
-int compare_numbers(const void* left, const void* right) {
+static int compare_numbers(const void* left, const void* right) {
     auto a = *static_cast<const int64*>(left);
     auto b = *static_cast<const int64*>(right);
     return a < b ? -1 : a > b ? 1 : 0;
 }
-
-} // namespace
 
 Position parse_position(const char* text) {
     Position position = {};
@@ -146,4 +142,4 @@ SeenTransactions seen_now() {
     return seen;
 }
 
-} // namespace interlock
+} // namespace interlock::history

@@ -10,7 +10,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::history {
 
 // Transactions that were over: those below xmax but for the running ones.
 struct SeenTransactions {
@@ -33,4 +33,4 @@ char* print_position(const Position& position);
 // What the active snapshot shows. The current transaction is running.
 SeenTransactions seen_now();
 
-} // namespace interlock
+} // namespace interlock::history

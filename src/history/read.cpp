@@ -8,13 +8,9 @@
 #include "table/plan.h"
 #include "table/row.h"
 
-using namespace interlock;
+namespace interlock::history {
 
-namespace {
-
-void list_entries(const Question& question, ReturnSetInfo* output);
-
-} // namespace
+static void list_entries(const Question& question, ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(row_history);
@@ -42,9 +38,7 @@ Datum row_as_of(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-[[noreturn]] void raise_unresolved(const Question& question, const Key& key) {
+[[noreturn]] static void raise_unresolved(const Question& question, const Key& key) {
     const char* shown = key_to_text(question.info, key);
     ereport(ERROR,
             (errcode(ERRCODE_NO_DATA_FOUND),
@@ -57,7 +51,7 @@ namespace {
 }
 
 // Entries are stored by the table's key: the one of the row that has another key now.
-Key key_of_entries(const Question& question, const Key& key) {
+static Key key_of_entries(const Question& question, const Key& key) {
     if (is_named_by_table_key(question.info, key))
         return key;
     StoredRow row = read_row(question.rel, question.info, key, question.info->key.attnums);
@@ -68,7 +62,7 @@ Key key_of_entries(const Question& question, const Key& key) {
 
 // Without it the statements below would fail, with themselves as the context and no hint. SELECT on
 // some columns may be enough for them.
-void require_select(Relation entries) {
+static void require_select(Relation entries) {
     if (!has_any_privilege(RelationGetRelid(entries), ACL_SELECT))
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -80,7 +74,7 @@ void require_select(Relation entries) {
 }
 
 // In their order. The same transaction number can come again after a restore into another server.
-void write_list(Statement* statement, const char* table) {
+static void write_list(Statement* statement, const char* table) {
     statement->add(
         "SELECT h.version, h.changed_at, h.writer, h.operation, h.row_data, h.changed, h.before, "
         "h.changed_by, h.id, h.writer_from FROM (SELECT h.version, h.changed_at, h.writer, "
@@ -95,7 +89,7 @@ void write_list(Statement* statement, const char* table) {
         "h.transaction) IS NOT TRUE) OVER (ORDER BY h.id), h.command, h.id");
 }
 
-void list_entries(const Question& question, ReturnSetInfo* output) {
+static void list_entries(const Question& question, ReturnSetInfo* output) {
     with_spi([&] {
         PlanShape shape = {question.history->table, PlanKind("history_list")};
         shape.by_index = true;
@@ -114,13 +108,17 @@ void list_entries(const Question& question, ReturnSetInfo* output) {
 
 // --- As of a time --------------------------------------------------------------------------------
 
+namespace {
+
 // The result of a query for one jsonb: whether there was a row, and its value.
 struct Answer {
     bool found;
     NullableDatum value;
 };
 
-Answer answer_of(TablePlan plan, const Parameters& parameters) {
+} // namespace
+
+static Answer answer_of(TablePlan plan, const Parameters& parameters) {
     Answer answer = {false, {0, true}};
     answer.found = run_plan(plan, parameters, 1) > 0;
     if (!answer.found)
@@ -133,6 +131,8 @@ Answer answer_of(TablePlan plan, const Parameters& parameters) {
     return answer;
 }
 
+namespace {
+
 // Which end of the entries that meet a condition, in their order.
 struct End {
     const char* order;
@@ -140,12 +140,15 @@ struct End {
     const char* within;
     const char* nowhere;
 };
+
+} // namespace
+
 constexpr End kLast = {"DESC", "<", ">", "0"};
 constexpr End kFirst = {"ASC", ">", "<", "9223372036854775807"};
 
 // Reads the entry of the key $1 at that end. The entries of its transaction are found by their ids.
-void write_end(Statement* statement, const End& end, const char* table, const char* selected,
-               const char* condition) {
+static void write_end(Statement* statement, const End& end, const char* table, const char* selected,
+                      const char* condition) {
     statement->add("WITH e AS MATERIALIZED (SELECT h.id, h.transaction FROM %s h", table);
     add_entry_key(statement, 1);
     statement->add(" AND %s ORDER BY h.id %s LIMIT 1) SELECT %s FROM %s h, e", condition, end.order,
@@ -164,7 +167,7 @@ void write_end(Statement* statement, const End& end, const char* table, const ch
 
 // The row after the last entry up to the time. When the history is complete, only entries from then
 // on count: earlier ones may be from before it was disabled for a while.
-Answer last_entry(const Question& question, TimestampTz at) {
+static Answer last_entry(const Question& question, TimestampTz at) {
     Answer answer = {};
     Oid table = question.history->table;
     with_spi([&] {
@@ -190,7 +193,7 @@ Answer last_entry(const Question& question, TimestampTz at) {
 }
 
 // The row before the first entry after the time.
-Answer entry_after(const Question& question, TimestampTz at) {
+static Answer entry_after(const Question& question, TimestampTz at) {
     Answer answer = {};
     Oid table = question.history->table;
     with_spi([&] {
@@ -215,7 +218,7 @@ Answer entry_after(const Question& question, TimestampTz at) {
 }
 
 // Those that are younger than the history.
-int64 count_entries(const Question& question) {
+static int64 count_entries(const Question& question) {
     int64 count = 0;
     Oid table = question.history->table;
     with_spi([&] {
@@ -236,7 +239,7 @@ int64 count_entries(const Question& question) {
 }
 
 // Whether every entry of the key from the time on is there to be seen.
-bool reaches_back(const Question& question, TimestampTz at) {
+static bool reaches_back(const Question& question, TimestampTz at) {
     const History* history = question.history;
     if (at < history->since || !history->same_key)
         return false;
@@ -249,7 +252,7 @@ bool reaches_back(const Question& question, TimestampTz at) {
     return history->keep_versions > 0 && count_entries(question) < history->keep_versions;
 }
 
-NullableDatum present_row(const Question& question) {
+static NullableDatum present_row(const Question& question) {
     const Bitmapset* left_out = question.history->left_out;
     Bitmapset* columns = nullptr;
     for (int column = 1; column <= question.info->columns->natts; column++)
@@ -261,10 +264,6 @@ NullableDatum present_row(const Question& question) {
         return {0, true};
     return {stored_row_to_jsonb(row, JsonFor::kStorage), false};
 }
-
-} // namespace
-
-namespace interlock {
 
 HistoryRead open_history(Oid relid, LOCKMODE mode) {
     HistoryRead read = {};
@@ -306,4 +305,4 @@ NullableDatum state_at(const Question& question, TimestampTz at) {
     return next.found ? next.value : present;
 }
 
-} // namespace interlock
+} // namespace interlock::history

@@ -4,7 +4,7 @@
 #include "history/history.h"
 #include "server/arguments.h"
 
-namespace interlock {
+namespace interlock::history {
 
 // A table and its history: for a partition those of its parent.
 struct HistoryRead {
@@ -29,4 +29,4 @@ Question read_question(const Arguments& arguments, LOCKMODE mode);
 // The row as jsonb as it was at that time; null: there was none, or it is not known.
 NullableDatum state_at(const Question& question, TimestampTz at);
 
-} // namespace interlock
+} // namespace interlock::history

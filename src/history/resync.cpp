@@ -17,7 +17,7 @@
 #include "version/start.h"
 #include "version/version.h"
 
-using namespace interlock;
+namespace interlock::history {
 
 namespace {
 
@@ -29,10 +29,10 @@ struct Resync {
     int64 most;
 };
 
-void resync_own_tables(ReturnSetInfo* output);
-void resync_users_tables(ReturnSetInfo* output);
-
 } // namespace
+
+static void resync_own_tables(ReturnSetInfo* output);
+static void resync_users_tables(ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(resync_sequences);
@@ -47,13 +47,11 @@ Datum resync_sequences(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-bool is_own_sequence(Oid sequence) {
+static bool is_own_sequence(Oid sequence) {
     return get_rel_relkind(sequence) == RELKIND_SEQUENCE && owns_relation(sequence, GetUserId());
 }
 
-int64 needed_value(const Resync& resync) {
+static int64 needed_value(const Resync& resync) {
     int64 value = 0;
     with_spi([&] {
         run_command(resync.query);
@@ -64,7 +62,7 @@ int64 needed_value(const Resync& resync) {
     return Min(value, resync.most);
 }
 
-void raise_sequence(const Resync& resync, ReturnSetInfo* output) {
+static void raise_sequence(const Resync& resync, ReturnSetInfo* output) {
     LockRelationOid(resync.sequence, ShareRowExclusiveLock);
     if (!is_own_sequence(resync.sequence)) // dropped or given away meanwhile
         return;
@@ -84,7 +82,7 @@ void raise_sequence(const Resync& resync, ReturnSetInfo* output) {
     add_result_row(output, values, nulls);
 }
 
-void warn(const ErrorData* error, const char* what, Oid relid) {
+static void warn(const ErrorData* error, const char* what, Oid relid) {
     const char* name = get_rel_name(relid);
     if (name != nullptr)
         ereport(WARNING, (errcode(error->sqlerrcode),
@@ -93,7 +91,7 @@ void warn(const ErrorData* error, const char* what, Oid relid) {
 
 // A failure of one does not prevent the others from being set, also where its owner holds a lock
 // until lock_timeout.
-void try_to_raise(const Resync& resync, ReturnSetInfo* output) {
+static void try_to_raise(const Resync& resync, ReturnSetInfo* output) {
     if (!OidIsValid(resync.sequence) || !is_own_sequence(resync.sequence))
         return;
     ErrorData* error = attempt([&] { raise_sequence(resync, output); });
@@ -101,14 +99,14 @@ void try_to_raise(const Resync& resync, ReturnSetInfo* output) {
         warn(error, "sequence", resync.sequence);
 }
 
-char* query_of(const char* column, const char* rows) {
+static char* query_of(const char* column, const char* rows) {
     return psprintf("SELECT pg_catalog.max(%s)::pg_catalog.int8 FROM %s", quote_identifier(column),
                     rows);
 }
 
 // Of the rows for which the condition holds.
-void resync_own(Oid schema, const char* sequence, const char* table, const char* column,
-                const char* condition, ReturnSetInfo* output) {
+static void resync_own(Oid schema, const char* sequence, const char* table, const char* column,
+                       const char* condition, ReturnSetInfo* output) {
     Oid relid = get_relname_relid(table, schema);
     try_to_raise(
         {get_relname_relid(sequence, schema),
@@ -116,13 +114,13 @@ void resync_own(Oid schema, const char* sequence, const char* table, const char*
         output);
 }
 
-void forget_rows() {
+static void forget_rows() {
     for (const Concept* each : concepts())
         if (each->forget_rows != nullptr)
             each->forget_rows();
 }
 
-void resync_own_tables(ReturnSetInfo* output) {
+static void resync_own_tables(ReturnSetInfo* output) {
     constexpr const char* kToken = "idempotency_token";
     constexpr const char* kTables[][3] = {
         {kToken, "idempotency", "token"},
@@ -147,7 +145,7 @@ void resync_own_tables(ReturnSetInfo* output) {
 
 // Any role can create a trigger of ours on a table of its own: only a sequence and table that look
 // as the extension created them are changed, and only if both have one owner.
-Resync for_history(Oid table, Oid owner) {
+static Resync for_history(Oid table, Oid owner) {
     Resync resync = {InvalidOid, nullptr, PG_INT64_MAX};
     Relation rel = try_relation_open(table, AccessShareLock);
     if (rel == nullptr)
@@ -162,15 +160,17 @@ Resync for_history(Oid table, Oid owner) {
 }
 
 // A row that was deleted had at most the version that its history has.
-Resync for_start(Relation rel, const TableInfo* info, bool has_history) {
-    const Versioning* versioning = versioning_of(info);
+static Resync for_start(Relation rel, const TableInfo* info, bool has_history) {
+    const version::Versioning* versioning = version::versioning_of(info);
     const char* query = query_of(NameStr(versioning->name), rows_of(rel));
     if (has_history)
         query = psprintf(
             "SELECT GREATEST((%s), (%s))", query,
             query_of(history_columns[kEntryVersion].name, qualified_name(history_of(info)->table)));
-    return {find_start(versioning), query, highest_start(versioning->kind)};
+    return {version::find_start(versioning), query, version::highest_start(versioning->kind)};
 }
+
+namespace {
 
 // The sequences of a table.
 struct Resyncs {
@@ -178,7 +178,9 @@ struct Resyncs {
     Resync start;
 };
 
-Resyncs find_resyncs(Oid relid) {
+} // namespace
+
+static Resyncs find_resyncs(Oid relid) {
     Resyncs found = {};
     Relation rel = try_relation_open(relid, AccessShareLock);
     if (rel == nullptr)
@@ -186,15 +188,15 @@ Resyncs find_resyncs(Oid relid) {
     const TableInfo* info = table_info(rel);
     if (!RELATION_IS_OTHER_TEMP(rel) && history_of(info) != nullptr && !history_of(info)->is_clone)
         found.entries = for_history(history_of(info)->table, rel->rd_rel->relowner);
-    const Versioning* versioning = versioning_of(info);
+    const version::Versioning* versioning = version::versioning_of(info);
     if (!RELATION_IS_OTHER_TEMP(rel) && versioning != nullptr && !versioning->is_clone &&
-        versioning->column != InvalidAttrNumber && is_counter(versioning->kind))
+        versioning->column != InvalidAttrNumber && version::is_counter(versioning->kind))
         found.start = for_start(rel, info, OidIsValid(found.entries.sequence));
     close_table(rel);
     return found;
 }
 
-void resync_table(Oid relid, ReturnSetInfo* output) {
+static void resync_table(Oid relid, ReturnSetInfo* output) {
     Resyncs found = {};
     ErrorData* error = attempt([&] { found = find_resyncs(relid); });
     if (error != nullptr) {
@@ -205,7 +207,7 @@ void resync_table(Oid relid, ReturnSetInfo* output) {
     try_to_raise(found.start, output);
 }
 
-List* tables_with_sequences() {
+static List* tables_with_sequences() {
     return query_oids(
         psprintf("SELECT DISTINCT tgrelid FROM pg_catalog.pg_trigger WHERE tgparentid "
                  "OPERATOR(pg_catalog.=) 0 AND tgfoid OPERATOR(pg_catalog.=) ANY "
@@ -213,7 +215,7 @@ List* tables_with_sequences() {
                  own_trigger_function("history_trigger"), own_trigger_function("version_trigger")));
 }
 
-void resync_users_tables(ReturnSetInfo* output) {
+static void resync_users_tables(ReturnSetInfo* output) {
     ListCell* cell;
     foreach (cell, tables_with_sequences()) {
         Oid relid = lfirst_oid(cell);
@@ -222,4 +224,4 @@ void resync_users_tables(ReturnSetInfo* output) {
     }
 }
 
-} // namespace
+} // namespace interlock::history

@@ -20,9 +20,7 @@
 #include "table/row.h"
 #include "version/version.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::history {
 
 constexpr int kNewest = 10000;
 constexpr int kReads = 10 * kNewest; // with those that are not visible, as after a rollback
@@ -31,10 +29,8 @@ constexpr TimestampTz kYoungest = 7 * USECS_PER_DAY; // named in findings.sql
 constexpr Size kLongestKey = 8192;
 constexpr Size kLongestOperation = 64;
 
-List* recorded_tables();
-bool look_at(Oid relid, int64* inserts);
-
-} // namespace
+static List* recorded_tables();
+static bool look_at(Oid relid, int64* inserts);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_reused_keys);
@@ -56,10 +52,8 @@ Datum list_reused_keys(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // Those that the caller may read. A trigger FROM the history of another owner is forged.
-List* recorded_tables() {
+static List* recorded_tables() {
     return query_oids(psprintf(
         "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON "
         "c.oid "
@@ -82,6 +76,8 @@ constexpr EntryColumn kNeeded[] = {kEntryId,        kEntryKey,       kEntryVersi
                                    kEntryChangedAt, kEntryOperation, kEntryTransaction,
                                    kEntryCommand};
 
+namespace {
+
 struct ReadEntry {
     int64 id;
     Datum key;
@@ -92,9 +88,11 @@ struct ReadEntry {
     int64 command;
 };
 
+} // namespace
+
 // False for one that says nothing of versions, or that no trigger of ours has written: the owner
 // can write others, with nulls too where a constraint is not validated.
-bool read_entry(TupleTableSlot* slot, ReadEntry* entry) {
+static bool read_entry(TupleTableSlot* slot, ReadEntry* entry) {
     slot_getsomeattrs(slot, kEntryColumns);
     const Datum* values = slot->tts_values;
     for (EntryColumn column : kNeeded)
@@ -116,7 +114,7 @@ bool read_entry(TupleTableSlot* slot, ReadEntry* entry) {
 
 // Whether the earlier entry is the end of a row that had this version, or a higher one. Within a
 // transaction commands count, not ids.
-bool ends_above(const ReadEntry& earlier, const ReadEntry& insert) {
+static bool ends_above(const ReadEntry& earlier, const ReadEntry& insert) {
     bool ends = earlier.operation == "delete" || earlier.operation == "truncate" ||
                 earlier.operation == "moved";
     bool is_earlier =
@@ -126,6 +124,8 @@ bool ends_above(const ReadEntry& earlier, const ReadEntry& insert) {
 
 // --- A history -----------------------------------------------------------------------------------
 
+namespace {
+
 // Newest first. The index keeps memory of its own for the whole scan.
 struct EntryScan {
     IndexScanDesc scan;
@@ -133,18 +133,20 @@ struct EntryScan {
     MemoryContext memory;
 };
 
-EntryScan begin_entries(Relation table, Relation index, Snapshot snapshot, int keys) {
+} // namespace
+
+static EntryScan begin_entries(Relation table, Relation index, Snapshot snapshot, int keys) {
     return {begin_index_scan(table, index, snapshot, keys), table_slot_create(table, nullptr),
             CurrentMemoryContext};
 }
 
-void end_entries(const EntryScan& entries) {
+static void end_entries(const EntryScan& entries) {
     index_endscan(entries.scan);
     ExecDropSingleTupleTableSlot(entries.slot);
 }
 
 // The next visible one, if it is among the next `left` of the index.
-bool next_slot(const EntryScan& entries, int* left) {
+static bool next_slot(const EntryScan& entries, int* left) {
     auto advance = [&] {
         return index_getnext_tid(entries.scan, BackwardScanDirection) != nullptr;
     };
@@ -159,7 +161,7 @@ bool next_slot(const EntryScan& entries, int* left) {
 }
 
 // Whether the entry of the same key before it is the end of a row that had its version.
-bool meets_old_version(const EntryScan& of_key, const ReadEntry& insert) {
+static bool meets_old_version(const EntryScan& of_key, const ReadEntry& insert) {
     Datum hash = DirectFunctionCall2(jsonb_hash_extended, insert.key, Int64GetDatum(0));
     ScanKeyData keys[2];
     ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_INT8EQ, hash);
@@ -177,7 +179,7 @@ bool meets_old_version(const EntryScan& of_key, const ReadEntry& insert) {
     return false;
 }
 
-int64 count_inserts(const EntryScan& newest, const EntryScan& of_key) {
+static int64 count_inserts(const EntryScan& newest, const EntryScan& of_key) {
     MemoryContext memory =
         AllocSetContextCreate(CurrentMemoryContext, "history entry", ALLOCSET_DEFAULT_SIZES);
     TimestampTz since = GetCurrentTimestamp() - kYoungest;
@@ -197,7 +199,7 @@ int64 count_inserts(const EntryScan& newest, const EntryScan& of_key) {
     return count;
 }
 
-int64 count_in(Relation table, Relation by_id, Relation by_key) {
+static int64 count_in(Relation table, Relation by_id, Relation by_key) {
     Snapshot snapshot = RegisterSnapshot(GetTransactionSnapshot());
     EntryScan newest = begin_entries(table, by_id, snapshot, 0);
     EntryScan of_key = begin_entries(table, by_key, snapshot, 2);
@@ -208,12 +210,12 @@ int64 count_in(Relation table, Relation by_id, Relation by_key) {
     return count;
 }
 
-void close_index(Relation index) {
+static void close_index(Relation index) {
     if (index != nullptr)
         index_close(index, NoLock);
 }
 
-bool may_read_entries(Relation table) {
+static bool may_read_entries(Relation table) {
     Bitmapset* columns = nullptr;
     for (EntryColumn column : kNeeded)
         columns = bms_add_member(columns, column + 1);
@@ -221,7 +223,7 @@ bool may_read_entries(Relation table) {
            check_enable_rls(RelationGetRelid(table), InvalidOid, true) != RLS_ENABLED;
 }
 
-int64 count_in(Relation table) {
+static int64 count_in(Relation table) {
     if (table->rd_rel->relkind != RELKIND_RELATION || RELATION_IS_OTHER_TEMP(table) ||
         !has_made_columns(table) || !may_read_entries(table))
         return 0;
@@ -236,17 +238,17 @@ int64 count_in(Relation table) {
 // --- A table -------------------------------------------------------------------------------------
 
 // The history of a table that counts versions; InvalidOid if there is none of its owner.
-Oid history_to_check(Relation rel) {
+static Oid history_to_check(Relation rel) {
     const TableInfo* info = table_info(rel);
-    const Versioning* versioning = versioning_of(info);
+    const version::Versioning* versioning = version::versioning_of(info);
     const History* history = history_of(info);
-    if (versioning == nullptr || !is_counter(versioning->kind) || history == nullptr ||
+    if (versioning == nullptr || !version::is_counter(versioning->kind) || history == nullptr ||
         !has_own_entries(rel, history) || bms_is_empty(readable_columns(rel)))
         return InvalidOid;
     return history->table;
 }
 
-bool look_at_history(Oid history, Oid owner, int64* inserts) {
+static bool look_at_history(Oid history, Oid owner, int64* inserts) {
     if (!lock_without_waiting(history, AccessShareLock))
         return false;
     Relation table = try_relation_open(history, NoLock);
@@ -260,7 +262,7 @@ bool look_at_history(Oid history, Oid owner, int64* inserts) {
 
 // Checks made before the lock are repeated after it. False when another transaction has locked the
 // table or its history.
-bool look_at(Oid relid, int64* inserts) {
+static bool look_at(Oid relid, int64* inserts) {
     if (!lock_without_waiting(relid, AccessShareLock))
         return false;
     Relation rel = try_relation_open(relid, NoLock);
@@ -273,4 +275,4 @@ bool look_at(Oid relid, int64* inserts) {
     return is_whole;
 }
 
-} // namespace
+} // namespace interlock::history

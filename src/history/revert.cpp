@@ -18,14 +18,14 @@
 #include "version/argument.h"
 #include "version/update.h"
 
-using namespace interlock;
+namespace interlock::history {
 
 namespace {
 
 struct RevertCall : Question {
-    const Versioning* versioning; // null: the table has no versions
+    const version::Versioning* versioning; // null: the table has no versions
     bool has_expected;
-    VersionArgument expected; // its type also without one
+    version::VersionArgument expected; // its type also without one
     bool by_time;
     int64 version;  // or
     TimestampTz at; // of the entry
@@ -39,13 +39,13 @@ struct Reverted {
     const Key* key; // of a row in conflict
 };
 
-RevertCall open_revert(const Arguments& arguments);
-Reverted revert(const RevertCall& call);
-bool returns_version(const RevertCall& call);
-[[noreturn]] void raise_not_recorded(const RevertCall& call);
-Datum report(FunctionCallInfo fcinfo, const RevertCall& call, const Reverted& reverted);
-
 } // namespace
+
+static RevertCall open_revert(const Arguments& arguments);
+static Reverted revert(const RevertCall& call);
+static bool returns_version(const RevertCall& call);
+[[noreturn]] static void raise_not_recorded(const RevertCall& call);
+static Datum report(FunctionCallInfo fcinfo, const RevertCall& call, const Reverted& reverted);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(revert_row);
@@ -58,14 +58,14 @@ Datum revert_row(PG_FUNCTION_ARGS) {
     if (reverted.outcome == RevertOutcome::kNotFound)
         raise_no_such_row(call.rel, call.info, call.key);
     if (reverted.outcome == RevertOutcome::kConflict)
-        raise_version_conflict(call.rel, call.info, *reverted.key, call.expected.token,
-                               reverted.version);
+        version::raise_version_conflict(call.rel, call.info, *reverted.key, call.expected.token,
+                                        reverted.version);
     if (reverted.outcome == RevertOutcome::kNotRecorded)
         raise_not_recorded(call);
     close_table(call.rel);
     if (!returns_version(call))
         PG_RETURN_NULL();
-    return version_result(call.versioning, call.expected.type, reverted.version);
+    return version::version_result(call.versioning, call.expected.type, reverted.version);
 }
 
 Datum try_revert_row(PG_FUNCTION_ARGS) {
@@ -74,9 +74,7 @@ Datum try_revert_row(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-RevertCall open_revert(const Arguments& arguments) {
+static RevertCall open_revert(const Arguments& arguments) {
     RevertCall call = {};
     call.by_time = arguments.is_null(2);
     if (call.by_time == arguments.is_null(3))
@@ -89,28 +87,29 @@ RevertCall open_revert(const Arguments& arguments) {
         call.version = DatumGetInt64(arguments.value(2));
     static_cast<Question&>(call) = read_question(arguments, RowExclusiveLock);
     call.has_expected = !arguments.is_null(4);
-    if (call.has_expected || versioning_of(call.info) != nullptr)
-        call.versioning = require_versioning(call.rel, call.info);
+    if (call.has_expected || version::versioning_of(call.info) != nullptr)
+        call.versioning = version::require_versioning(call.rel, call.info);
     if (call.has_expected)
-        call.expected = expected_version(arguments, 4, call.rel, call.versioning);
+        call.expected = version::expected_version(arguments, 4, call.rel, call.versioning);
     else
         call.expected.type = arguments.type(4);
     return call;
 }
 
-bool returns_version(const RevertCall& call) {
-    return call.versioning != nullptr && has_versions_as(call.versioning, call.expected.type);
+static bool returns_version(const RevertCall& call) {
+    return call.versioning != nullptr &&
+           version::has_versions_as(call.versioning, call.expected.type);
 }
 
 // --- The values ----------------------------------------------------------------------------------
 
-bool has_counter(const RevertCall& call) {
-    return call.versioning != nullptr && is_counter(call.versioning->kind);
+static bool has_counter(const RevertCall& call) {
+    return call.versioning != nullptr && version::is_counter(call.versioning->kind);
 }
 
 // The last entry of the version that has a row; for a table without a counter that of the entry
 // with this id. The owner can allow nulls in that column, and write some.
-NullableDatum state_of_version(const RevertCall& call) {
+static NullableDatum state_of_version(const RevertCall& call) {
     NullableDatum state = {0, true};
     Oid table = call.history->table;
     with_spi([&] {
@@ -138,7 +137,7 @@ NullableDatum state_of_version(const RevertCall& call) {
     return state;
 }
 
-bool is_left_alone(const RevertCall& call, AttrNumber column) {
+static bool is_left_alone(const RevertCall& call, AttrNumber column) {
     Form_pg_attribute attribute = TupleDescAttr(call.info->columns, column - 1);
     return bms_is_member(column, call.info->key.attnums) ||
            bms_is_member(column, call.info->maintained) ||
@@ -147,7 +146,7 @@ bool is_left_alone(const RevertCall& call, AttrNumber column) {
            attribute->attidentity == ATTRIBUTE_IDENTITY_ALWAYS;
 }
 
-[[noreturn]] void raise_gone(const RevertCall& call, const char* column) {
+[[noreturn]] static void raise_gone(const RevertCall& call, const char* column) {
     ereport(
         ERROR,
         (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -158,7 +157,7 @@ bool is_left_alone(const RevertCall& call, AttrNumber column) {
 }
 
 // The columns of the old row that are written if they differ.
-Bitmapset* columns_to_restore(const RevertCall& call, Jsonb* state) {
+static Bitmapset* columns_to_restore(const RevertCall& call, Jsonb* state) {
     Bitmapset* columns = nullptr;
     (void)with_members(state, [&](std::string_view name) {
         AttrNumber column = find_attribute(call.info->columns, name);
@@ -171,7 +170,7 @@ Bitmapset* columns_to_restore(const RevertCall& call, Jsonb* state) {
     return columns;
 }
 
-bool same_member(Jsonb* left, Jsonb* right, std::string_view name) {
+static bool same_member(Jsonb* left, Jsonb* right, std::string_view name) {
     Jsonb* members[2];
     for (int i = 0; i < 2; i++) {
         JsonbValue* member = getKeyJsonValueFromContainer(&(i == 0 ? left : right)->root,
@@ -185,8 +184,8 @@ bool same_member(Jsonb* left, Jsonb* right, std::string_view name) {
 
 // The members that are others in the stored row. What is the same is not read: its text may be one
 // that the type does not take any more.
-Jsonb* differing_members(const RevertCall& call, const Bitmapset* columns, Jsonb* state,
-                         const StoredRow& row) {
+static Jsonb* differing_members(const RevertCall& call, const Bitmapset* columns, Jsonb* state,
+                                const StoredRow& row) {
     Jsonb* stored = DatumGetJsonbP(stored_row_to_jsonb(row, JsonFor::kStorage));
     return with_members(state, [&](std::string_view name) {
         return bms_is_member(find_attribute(call.info->columns, name), columns) &&
@@ -194,7 +193,7 @@ Jsonb* differing_members(const RevertCall& call, const Bitmapset* columns, Jsonb
     });
 }
 
-Changes changes_to(const RevertCall& call, Jsonb* members) {
+static Changes changes_to(const RevertCall& call, Jsonb* members) {
     return with_hint(
         [] {
             errhint(
@@ -211,7 +210,7 @@ Changes changes_to(const RevertCall& call, Jsonb* members) {
 
 // Without the columns that have the value already, which may have had another text: writing them
 // would be a change to those who look at what a statement names.
-Changes differing(const RevertCall& call, const Changes& wanted, const StoredRow& row) {
+static Changes differing(const RevertCall& call, const Changes& wanted, const StoredRow& row) {
     Changes changes = {};
     changes.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (wanted.count + 1)));
     changes.values = static_cast<Datum*>(palloc(sizeof(Datum) * (wanted.count + 1)));
@@ -235,7 +234,7 @@ Changes differing(const RevertCall& call, const Changes& wanted, const StoredRow
 
 // Locks the row and returns it as it is then. One that was deleted while we waited for it may have
 // been inserted again.
-StoredRow lock_row(const RevertCall& call, const Bitmapset* columns) {
+static StoredRow lock_row(const RevertCall& call, const Bitmapset* columns) {
     constexpr int kAttempts = 3;
     for (int i = 0; i < kAttempts; i++) {
         StoredRow row =
@@ -246,32 +245,32 @@ StoredRow lock_row(const RevertCall& call, const Bitmapset* columns) {
     raise_suppressed(call.rel); // a policy for UPDATE hides it
 }
 
-bool is_expected(const RevertCall& call, int64 stored) {
+static bool is_expected(const RevertCall& call, int64 stored) {
     return !call.has_expected || stored == call.expected.token ||
-           is_shown_as_expected(call.versioning, call.expected, stored);
+           version::is_shown_as_expected(call.versioning, call.expected, stored);
 }
 
-void write(const RevertCall& call, const Changes& changes, int64* version) {
+static void write(const RevertCall& call, const Changes& changes, int64* version) {
     RowWrite write({call.rel, call.info, &call.key}, PlanKind("history_revert"));
     write.set(changes);
     if (call.versioning != nullptr)
         write.returns(call.versioning->column);
     NullableDatum stored = {};
-    VersionAfterWrite after(1);
+    version::VersionAfterWrite after(1);
     if (!write_row(write, &stored))
         raise_suppressed(call.rel);
     if (call.versioning != nullptr)
         *version = after.version(
-            write.row, token_of_datum(call.versioning->kind, stored.value, stored.isnull));
+            write.row, version::token_of_datum(call.versioning->kind, stored.value, stored.isnull));
 }
 
 // A row that is not there and a version that is not: it is the row that is missed.
-Reverted without_state(const RevertCall& call) {
+static Reverted without_state(const RevertCall& call) {
     bool found = read_row(call.rel, call.info, call.key, call.info->key.attnums).found;
     return {found ? RevertOutcome::kNotRecorded : RevertOutcome::kNotFound, 0, nullptr};
 }
 
-Reverted revert(const RevertCall& call) {
+static Reverted revert(const RevertCall& call) {
     NullableDatum state = call.by_time ? state_at(call, call.at) : state_of_version(call);
     if (state.isnull)
         return without_state(call);
@@ -285,7 +284,7 @@ Reverted revert(const RevertCall& call) {
         return {RevertOutcome::kNotFound, 0, nullptr};
     Reverted reverted = {RevertOutcome::kUnchanged, 0, table_key(call.info, call.key, row)};
     if (call.versioning != nullptr)
-        reverted.version = stored_token(row, call.versioning);
+        reverted.version = version::stored_token(row, call.versioning);
     if (!is_expected(call, reverted.version)) {
         reverted.outcome = RevertOutcome::kConflict;
         return reverted;
@@ -301,7 +300,7 @@ Reverted revert(const RevertCall& call) {
 
 // --- Answers -------------------------------------------------------------------------------------
 
-void raise_not_recorded(const RevertCall& call) {
+static void raise_not_recorded(const RevertCall& call) {
     const char* key = key_to_text(call.info, call.key);
     const char* table = qualified_name(call.rel);
     const char* hint = "row_history() lists what is there. Retention may have removed it.";
@@ -323,7 +322,7 @@ void raise_not_recorded(const RevertCall& call) {
                     errhint("%s", hint)));
 }
 
-const char* outcome_text(RevertOutcome outcome) {
+static const char* outcome_text(RevertOutcome outcome) {
     switch (outcome) {
     case RevertOutcome::kReverted:
         return "reverted";
@@ -340,16 +339,16 @@ const char* outcome_text(RevertOutcome outcome) {
 }
 
 // (outcome, version, current): a row in conflict is shown as far as the caller may read it.
-Datum report(FunctionCallInfo fcinfo, const RevertCall& call, const Reverted& reverted) {
+static Datum report(FunctionCallInfo fcinfo, const RevertCall& call, const Reverted& reverted) {
     bool has_row = reverted.outcome != RevertOutcome::kNotFound &&
                    reverted.outcome != RevertOutcome::kNotRecorded;
     Datum values[3] = {CStringGetTextDatum(outcome_text(reverted.outcome)), 0, 0};
     bool nulls[3] = {false, !has_row || !returns_version(call), true};
     if (!nulls[1])
-        values[1] = version_result(call.versioning, call.expected.type, reverted.version);
+        values[1] = version::version_result(call.versioning, call.expected.type, reverted.version);
     if (reverted.outcome == RevertOutcome::kConflict) {
-        StoredRow row =
-            read_row(call.rel, call.info, call.key, columns_to_report(call.rel, call.versioning));
+        StoredRow row = read_row(call.rel, call.info, call.key,
+                                 version::columns_to_report(call.rel, call.versioning));
         nulls[2] = !row.found;
         if (row.found)
             values[2] = stored_row_to_jsonb(row);
@@ -358,4 +357,4 @@ Datum report(FunctionCallInfo fcinfo, const RevertCall& call, const Reverted& re
     return result_row(fcinfo, values, nulls);
 }
 
-} // namespace
+} // namespace interlock::history

@@ -2,9 +2,7 @@
 
 #include "table/trigger.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::history {
 
 constexpr const char* kEpoch = "microseconds since 2000-01-01 UTC";
 constexpr const char* kNotify[] = {"notify off", "notify on", "notify full"}; // by Notify
@@ -15,7 +13,7 @@ constexpr int kFixedArguments = 5; // in front of the lists
 
 // The place of the text in the list, -1 if it is not there.
 template <size_t size>
-int find_word(const char* const (&words)[size], const char* text) {
+static int find_word(const char* const (&words)[size], const char* text) {
     for (size_t i = 0; i < size; i++)
         if (strcmp(words[i], text) == 0)
             return static_cast<int>(i);
@@ -23,7 +21,7 @@ int find_word(const char* const (&words)[size], const char* text) {
 }
 
 // Reads a list at argument *next, and moves that behind it.
-bool read_list(const Trigger* trigger, const char* kind, int* next, NameArguments* list) {
+static bool read_list(const Trigger* trigger, const char* kind, int* next, NameArguments* list) {
     if (*next >= argument_count(trigger))
         return false;
     char* rest;
@@ -39,7 +37,7 @@ bool read_list(const Trigger* trigger, const char* kind, int* next, NameArgument
     return true;
 }
 
-void read_retention(const Trigger* trigger, HistorySettings* settings) {
+static void read_retention(const Trigger* trigger, HistorySettings* settings) {
     long versions = strtol(trigger->tgargs[0], nullptr, 10);
     int64 longest = 10 * INT64CONST(366) * USECS_PER_DAY; // as long as enable_history takes
     settings->keep_versions = static_cast<int32>(Max(0, Min(versions, PG_INT32_MAX)));
@@ -50,13 +48,13 @@ void read_retention(const Trigger* trigger, HistorySettings* settings) {
         settings->since = since;
 }
 
-void add_list(StringInfo text, const NameArguments& list, const char* kind) {
+static void add_list(StringInfo text, const NameArguments& list, const char* kind) {
     appendStringInfo(text, ", '%d %s'", list.count, kind);
     for (int i = 0; i < list.count; i++)
         appendStringInfo(text, ", %s", quote_literal_cstr(list.names[i]));
 }
 
-bool same_names(const NameArguments& left, const NameArguments& right) {
+static bool same_names(const NameArguments& left, const NameArguments& right) {
     if (left.count != right.count)
         return false;
     for (int i = 0; i < left.count; i++)
@@ -64,8 +62,6 @@ bool same_names(const NameArguments& left, const NameArguments& right) {
             return false;
     return true;
 }
-
-} // namespace
 
 HistorySettings read_settings(const Trigger* trigger) {
     HistorySettings settings = {};
@@ -118,4 +114,4 @@ bool ignores_the_same(const HistorySettings& left, const HistorySettings& right)
            same_names(left.ignored_writers, right.ignored_writers);
 }
 
-} // namespace interlock
+} // namespace interlock::history

@@ -9,7 +9,7 @@
 
 #include "server/notify.h"
 
-namespace interlock {
+namespace interlock::history {
 
 struct NameArguments {
     const char* const* names;
@@ -40,4 +40,4 @@ bool has_name(const NameArguments& list, const char* name);
 // Whether both ignore the same, so that one history goes on with the other's settings.
 bool ignores_the_same(const HistorySettings& left, const HistorySettings& right);
 
-} // namespace interlock
+} // namespace interlock::history

@@ -15,7 +15,7 @@
 #include "server/scope.h"
 #include "table/plan.h"
 
-using namespace interlock;
+namespace interlock::history {
 
 namespace {
 
@@ -28,11 +28,11 @@ struct News {
     bool by_number; // few of all transactions may be new: find them by their numbers
 };
 
-News find_news(const HistoryRead& read, const Position& position, bool has_position);
-int64 end_of_page(const News& news, int32 max_rows);
-void list_news(const News& news, int64 end, const char* position, ReturnSetInfo* output);
-
 } // namespace
+
+static News find_news(const HistoryRead& read, const Position& position, bool has_position);
+static int64 end_of_page(const News& news, int32 max_rows);
+static void list_news(const News& news, int64 end, const char* position, ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(history_since);
@@ -64,9 +64,7 @@ Datum history_position(FunctionCallInfo) {
 }
 }
 
-namespace {
-
-News find_news(const HistoryRead& read, const Position& position, bool has_position) {
+static News find_news(const HistoryRead& read, const Position& position, bool has_position) {
     News news = {read, position.seen, position.reading, position.id, false};
     if (!has_position)
         news.seen = {1, 1, PointerGetDatum(construct_empty_array(INT8OID))};
@@ -77,7 +75,7 @@ News find_news(const HistoryRead& read, const Position& position, bool has_posit
 }
 
 // The condition on entry h, as parameters 1 to 6.
-void add_condition(Statement* statement) {
+static void add_condition(Statement* statement) {
     for (Oid type : {INT8OID, INT8OID, INT8ARRAYOID, INT8OID, INT8ARRAYOID, INT8OID})
         (void)statement->parameter(type);
     statement->add(
@@ -87,7 +85,7 @@ void add_condition(Statement* statement) {
         "OPERATOR(pg_catalog.<>) ALL ($5) AND h.id OPERATOR(pg_catalog.>) $6");
 }
 
-void add_condition_values(Parameters* parameters, const News& news) {
+static void add_condition_values(Parameters* parameters, const News& news) {
     parameters->add(Int64GetDatum(static_cast<int64>(news.seen.xmin)));
     parameters->add(Int64GetDatum(static_cast<int64>(news.seen.xmax)));
     parameters->add(news.seen.running);
@@ -97,14 +95,14 @@ void add_condition_values(Parameters* parameters, const News& news) {
 }
 constexpr int kConditionValues = 6;
 
-int64 integer_at(uint64 row, bool* is_null) {
+static int64 integer_at(uint64 row, bool* is_null) {
     require_result({INT8OID});
     return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, 1, is_null));
 }
 
 // The id of the last of `max_rows` entries; PG_INT64_MAX when no more follow. Ordering by an
 // expression keeps the server from looking for them in the order of all ids.
-int64 find_end(const News& news, int32 max_rows) {
+static int64 find_end(const News& news, int32 max_rows) {
     Oid table = news.read.history->table;
     PlanShape shape = {table, PlanKind("history_page")};
     shape.subject = news.by_number ? 1 : 0;
@@ -124,7 +122,7 @@ int64 find_end(const News& news, int32 max_rows) {
 
 // The highest id of an entry behind the end that comes before another one of its row and
 // transaction in front of it; `end` when there is none.
-int64 extend(const News& news, int64 end) {
+static int64 extend(const News& news, int64 end) {
     Oid table = news.read.history->table;
     TablePlan plan = plan_of({table, PlanKind("history_page_end")}, [&](Statement* statement) {
         statement->add(
@@ -148,7 +146,7 @@ int64 extend(const News& news, int64 end) {
     return is_null ? end : found;
 }
 
-int64 end_of_page(const News& news, int32 max_rows) {
+static int64 end_of_page(const News& news, int32 max_rows) {
     int64 end = 0;
     with_spi([&] {
         end = find_end(news, max_rows);
@@ -161,7 +159,7 @@ int64 end_of_page(const News& news, int32 max_rows) {
 }
 
 // In the order of ids but for the entries that one transaction has written of a row.
-void list_news(const News& news, int64 end, const char* position, ReturnSetInfo* output) {
+static void list_news(const News& news, int64 end, const char* position, ReturnSetInfo* output) {
     Oid table = news.read.history->table;
     with_spi([&] {
         TablePlan plan = plan_of({table, PlanKind("history_since")}, [&](Statement* statement) {
@@ -189,4 +187,4 @@ void list_news(const News& news, int64 end, const char* position, ReturnSetInfo*
     });
 }
 
-} // namespace
+} // namespace interlock::history

@@ -10,11 +10,11 @@
 #include "server/transaction_list.h"
 #include "table/relation.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::history {
 
 constexpr Oid kAllTables = InvalidOid;
+
+namespace {
 
 struct ScopeEvent {
     Oid table;
@@ -22,14 +22,14 @@ struct ScopeEvent {
     char* reason;
 };
 
-TransactionList<ScopeEvent> events = {};
-
-Oid scope_argument(const Arguments& arguments);
-void open_scope(Oid table, const char* reason);
-bool close_scope(Oid table);
-int depth_of(Oid table);
-
 } // namespace
+
+static TransactionList<ScopeEvent> events = {};
+
+static Oid scope_argument(const Arguments& arguments);
+static void open_scope(Oid table, const char* reason);
+static bool close_scope(Oid table);
+static int depth_of(Oid table);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(suppress_history);
@@ -64,10 +64,8 @@ Datum restore_history(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // A partition's history is its parent's.
-Oid scope_argument(const Arguments& arguments) {
+static Oid scope_argument(const Arguments& arguments) {
     if (arguments.is_null(0))
         return kAllTables;
     Relation rel = open_table(arguments.relation(0), AccessShareLock);
@@ -77,7 +75,7 @@ Oid scope_argument(const Arguments& arguments) {
 }
 
 // The innermost open scope of exactly this table, or -1.
-int find_open(Oid table) {
+static int find_open(Oid table) {
     int closed = 0;
     for (int i = events.count - 1; i >= 0; i--) {
         if (events[i].table != table)
@@ -90,7 +88,7 @@ int find_open(Oid table) {
     return -1;
 }
 
-int depth_of(Oid table) {
+static int depth_of(Oid table) {
     int depth = 0;
     for (int i = 0; i < events.count; i++)
         if (events[i].table == table)
@@ -100,7 +98,7 @@ int depth_of(Oid table) {
 
 // A scope that was opened and closed in one subtransaction is removed, so that loops do not use up
 // memory.
-void cancel_pairs(SubTransactionId subtransaction) {
+static void cancel_pairs(SubTransactionId subtransaction) {
     int first = events.first_of(subtransaction);
     for (int i = first; i < events.count; i++) {
         if (events[i].opens)
@@ -116,8 +114,8 @@ void cancel_pairs(SubTransactionId subtransaction) {
     }
 }
 
-void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId parent,
-                        void*) {
+static void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId parent,
+                               void*) {
     if (events.count == 0 ||
         (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
         return;
@@ -132,25 +130,25 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
     cancel_pairs(parent);
 }
 
-void end_transaction(XactEvent event, void*) {
+static void end_transaction(XactEvent event, void*) {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
     events.forget();
 }
 
-void add_event(const ScopeEvent& event) {
+static void add_event(const ScopeEvent& event) {
     static bool registered = false;
     register_once(&registered, end_transaction, end_subtransaction);
     events.add(event);
 }
 
-void open_scope(Oid table, const char* reason) {
+static void open_scope(Oid table, const char* reason) {
     char* kept = reason == nullptr ? nullptr : MemoryContextStrdup(TopTransactionContext, reason);
     add_event({table, true, kept});
 }
 
 // False when there is none.
-bool close_scope(Oid table) {
+static bool close_scope(Oid table) {
     int opened = find_open(table);
     if (opened < 0)
         return false;
@@ -164,10 +162,6 @@ bool close_scope(Oid table) {
     return true;
 }
 
-} // namespace
-
-namespace interlock {
-
 Suppression suppression_of(Oid root) {
     if (events.count == 0)
         return {};
@@ -177,4 +171,4 @@ Suppression suppression_of(Oid root) {
     return {true, events[innermost].reason};
 }
 
-} // namespace interlock
+} // namespace interlock::history

@@ -6,7 +6,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::history {
 
 struct Suppression {
     bool active;
@@ -16,4 +16,4 @@ struct Suppression {
 // Whether writes to the table, the one that the history is enabled on, are suppressed now.
 Suppression suppression_of(Oid root);
 
-} // namespace interlock
+} // namespace interlock::history

@@ -4,12 +4,10 @@
 #include "sweeper/sweeper.h"
 #include "sweeper/task.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::history {
 
 // A table whose history is trimmed, batch by batch; smaller ones when one takes too long or fails.
-void trim_table(SweepRun* run, Oid table, TimestampTz stop_at) {
+static void trim_table(SweepRun* run, Oid table, TimestampTz stop_at) {
     constexpr TrimResult kLeftOut = {0, false, 0, false, DT_NOEND};
     const int longest = 500 * run->pace; // milliseconds
     TrimResult result = {};
@@ -29,7 +27,7 @@ void trim_table(SweepRun* run, Oid table, TimestampTz stop_at) {
         come_again(run, result.more ? run->start : result.next);
 }
 
-List* find_tables(SweepRun* run) {
+static List* find_tables(SweepRun* run) {
     List* tables = NIL;
     char message[kErrorBytes] = "";
     MemoryContext context = CurrentMemoryContext;
@@ -44,7 +42,7 @@ List* find_tables(SweepRun* run) {
 
 // Each table has a share of the time that is left, and each run starts with another one. Earlier
 // tasks do not leave the tables without any time.
-void trim_histories(SweepRun* run, List*) {
+static void trim_histories(SweepRun* run, List*) {
     constexpr TimestampTz kLeast = USECS_PER_SEC / 5;
     List* tables = find_tables(run);
     int count = list_length(tables);
@@ -60,11 +58,9 @@ void trim_histories(SweepRun* run, List*) {
     }
 }
 
-} // namespace
-
 extern const SweepTask kHistorySweep = {
     .activity = "trimming history",
     .run = trim_histories,
 };
 
-} // namespace interlock
+} // namespace interlock::history

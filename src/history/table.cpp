@@ -6,7 +6,7 @@
 #include "table/relation_code.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::history {
 
 const HistoryColumn history_columns[kEntryColumns] = {
     {{"id", INT8OID, true, ATTRIBUTE_IDENTITY_ALWAYS},
@@ -49,39 +49,37 @@ bool has_entry_columns(Relation rel) {
     return true;
 }
 
-namespace {
-
-constexpr AttrNumber number_of(EntryColumn column) { return column + 1; }
+static constexpr AttrNumber number_of(EntryColumn column) { return column + 1; }
 
 // --- Whether entries can be written without a statement ------------------------------------------
 
-bool is_plain_heap(Relation rel) {
+static bool is_plain_heap(Relation rel) {
     return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
            !rel->rd_rel->relispartition && !inserting_runs_code(rel);
 }
 
 // The owner may have forbidden nulls where entries have some.
-bool takes_nulls(Relation rel) {
+static bool takes_nulls(Relation rel) {
     for (int i = 0; i < kEntryColumns; i++)
         if (!history_columns[i].required && TupleDescAttr(RelationGetDescr(rel), i)->attnotnull)
             return false;
     return true;
 }
 
-bool is_plain_btree(Relation index) {
+static bool is_plain_btree(Relation index) {
     Form_pg_index form = index->rd_index;
     return index->rd_rel->relam == BTREE_AM_OID && form->indisvalid && form->indisready &&
            form->indimmediate && !form->indisexclusion &&
            heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
 }
 
-bool is_integer_column(Relation index, int i, AttrNumber attnum) {
+static bool is_integer_column(Relation index, int i, AttrNumber attnum) {
     return index->rd_index->indkey.values[i] == attnum &&
            index->rd_opfamily[i] == INTEGER_BTREE_FAM_OID;
 }
 
 // jsonb_hash_extended(key, 0)
-bool is_hash_of_key(const Node* expression) {
+static bool is_hash_of_key(const Node* expression) {
     if (!IsA(expression, FuncExpr))
         return false;
     auto* call = reinterpret_cast<const FuncExpr*>(expression);
@@ -94,25 +92,25 @@ bool is_hash_of_key(const Node* expression) {
            DatumGetInt64(seed->constvalue) == 0;
 }
 
-bool is_index_of_ids(Relation index) {
+static bool is_index_of_ids(Relation index) {
     return index->rd_index->indnatts == 1 && is_integer_column(index, 0, number_of(kEntryId));
 }
 
-bool is_index_of_keys(Relation index, const IndexInfo* info) {
+static bool is_index_of_keys(Relation index, const IndexInfo* info) {
     return index->rd_index->indnatts == 2 && !index->rd_index->indisunique &&
            is_integer_column(index, 0, InvalidAttrNumber) &&
            is_integer_column(index, 1, number_of(kEntryId)) &&
            is_hash_of_key(static_cast<Node*>(linitial(info->ii_Expressions)));
 }
 
-bool is_index_of_transactions(Relation index) {
+static bool is_index_of_transactions(Relation index) {
     return index->rd_index->indnatts == 2 && !index->rd_index->indisunique &&
            is_integer_column(index, 0, number_of(kEntryTransaction)) &&
            is_integer_column(index, 1, number_of(kEntryId));
 }
 
 // False for any other index.
-bool find_leads(Relation index, const IndexInfo* info, HistoryIndex::Leads* leads) {
+static bool find_leads(Relation index, const IndexInfo* info, HistoryIndex::Leads* leads) {
     bool has_key = is_index_of_keys(index, info);
     bool has_transaction = is_index_of_transactions(index);
     *leads = has_key           ? HistoryIndex::kKeyHash
@@ -121,14 +119,14 @@ bool find_leads(Relation index, const IndexInfo* info, HistoryIndex::Leads* lead
     return has_key || has_transaction || is_index_of_ids(index);
 }
 
-bool is_ascending(Relation index) {
+static bool is_ascending(Relation index) {
     for (int i = 0; i < index->rd_index->indnkeyatts; i++)
         if (index->rd_indoption[i] != 0)
             return false;
     return true;
 }
 
-bool load_index(HistoryTable* table, Oid oid) {
+static bool load_index(HistoryTable* table, Oid oid) {
     Relation index = index_open(oid, AccessShareLock);
     bool is_known = false;
     if (is_plain_btree(index) && only_computes(index)) {
@@ -141,7 +139,7 @@ bool load_index(HistoryTable* table, Oid oid) {
     return is_known;
 }
 
-bool load_indexes(HistoryTable* table, Relation rel) {
+static bool load_indexes(HistoryTable* table, Relation rel) {
     List* indexes = RelationGetIndexList(rel);
     if (list_length(indexes) > kHistoryIndexes)
         return false;
@@ -154,11 +152,11 @@ bool load_indexes(HistoryTable* table, Relation rel) {
 
 // --- Privileges ----------------------------------------------------------------------------------
 
-uint64 rights_changes = 1;
+static uint64 rights_changes = 1;
 
-void note_rights_change(Datum, CatalogCache, uint32) { rights_changes++; }
+static void note_rights_change(Datum, CatalogCache, uint32) { rights_changes++; }
 
-void watch_rights() {
+static void watch_rights() {
     static bool watched = false;
     if (watched)
         return;
@@ -169,7 +167,7 @@ void watch_rights() {
 }
 
 // The privileges that the statement needs. Those on the table are part of them.
-bool owner_may_write(Relation rel, HistoryTable* table) {
+static bool owner_may_write(Relation rel, HistoryTable* table) {
     if (table->rights_of == rights_changes)
         return table->may_write;
     uint64 changes = rights_changes;
@@ -182,7 +180,8 @@ bool owner_may_write(Relation rel, HistoryTable* table) {
 
 // --- Without a statement -------------------------------------------------------------------------
 
-void add_to_index(const HistoryIndex& entry, Relation rel, HeapTuple row, const Datum* values) {
+static void add_to_index(const HistoryIndex& entry, Relation rel, HeapTuple row,
+                         const Datum* values) {
     Relation index = index_open(entry.oid, RowExclusiveLock);
     Datum id = values[kEntryId];
     Datum keys[2] = {id, id};
@@ -200,7 +199,7 @@ void add_to_index(const HistoryIndex& entry, Relation rel, HeapTuple row, const 
 // Not by insert_row: an entry has no key that the caller gives, no other transaction can insert the
 // same one, and the table's definition is known, so that nothing is prepared for each row. Commands
 // are counted as the statement counts them: readers order entries by them.
-void write_entry(Relation rel, const HistoryTable* table, Datum* values, bool* nulls) {
+static void write_entry(Relation rel, const HistoryTable* table, Datum* values, bool* nulls) {
     CommandCounterIncrement();
     values[kEntryId] = Int64GetDatum(nextval_internal(table->sequence, false));
     nulls[kEntryId] = false;
@@ -213,7 +212,7 @@ void write_entry(Relation rel, const HistoryTable* table, Datum* values, bool* n
 
 // --- With a statement ----------------------------------------------------------------------------
 
-void write_insert(Statement* statement, const char* table) {
+static void write_insert(Statement* statement, const char* table) {
     statement->add("INSERT INTO %s (", table);
     for (int i = kEntryId + 1; i < kEntryColumns; i++)
         statement->add("%s%s", i > kEntryId + 1 ? ", " : "",
@@ -225,7 +224,7 @@ void write_insert(Statement* statement, const char* table) {
     statement->add(")");
 }
 
-void insert_by_statement(Relation rel, const Datum* values, const bool* nulls) {
+static void insert_by_statement(Relation rel, const Datum* values, const bool* nulls) {
     TablePlan plan =
         plan_of({RelationGetRelid(rel), PlanKind("history_write")},
                 [&](Statement* statement) { write_insert(statement, qualified_name(rel)); });
@@ -235,8 +234,6 @@ void insert_by_statement(Relation rel, const Datum* values, const bool* nulls) {
     if (run_plan(plan, parameters) == 0)
         raise_suppressed(rel);
 }
-
-} // namespace
 
 void load_history_table(TableInfo* info, Relation rel) {
     if (!has_history_columns(rel) || !is_plain_heap(rel) || !takes_nulls(rel))
@@ -280,4 +277,4 @@ void insert_entry(Relation rel, const TableInfo* info, Datum* values, bool* null
         with_spi([&] { insert_by_statement(rel, values, nulls); });
 }
 
-} // namespace interlock
+} // namespace interlock::history

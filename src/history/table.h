@@ -11,7 +11,7 @@
 #include "table/relation.h"
 #include "table/restricted.h"
 
-namespace interlock {
+namespace interlock::history {
 
 // The columns in their order, of types that schema tools know: the number of the transaction is a
 // bigint, which a full transaction ID fits in.
@@ -105,4 +105,4 @@ void inserting_as_owner(Relation rel, Body&& body) {
     table_close(rel, NoLock);
 }
 
-} // namespace interlock
+} // namespace interlock::history

@@ -13,15 +13,15 @@
 #include "table/row.h"
 #include "version/version.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::history {
 
 constexpr const char* kInsert = "insert";
 constexpr const char* kUpdate = "update";
 constexpr const char* kDelete = "delete";
 constexpr const char* kTruncate = "truncate";
 constexpr const char* kMoved = "moved"; // the row lives on under another key
+
+namespace {
 
 // A version of a row that was stored, or one that was deleted.
 struct Entry {
@@ -41,19 +41,21 @@ struct Omission {
     bool active;
     const char* reason;
 };
+
+} // namespace
+
 constexpr const char* kIgnoredColumns = "ignore_columns";
 constexpr const char* kIgnoredWriter = "ignore_writers";
 
-Entry entry_of(const TriggerData* trigger, const TableInfo* info);
-Omission omission_of(const History* history);
-void count_omitted(const TriggerData* trigger, const TableInfo* info, const Omission& omission);
-bool changes_nothing_recorded(const Entry& entry);
-void capture(const Entry& entry);
-bool changes_key(const Entry& entry);
-void capture_truncation(Relation root);
-const History* usable_history(Relation rel, const TableInfo* info);
-
-} // namespace
+static Entry entry_of(const TriggerData* trigger, const TableInfo* info);
+static Omission omission_of(const History* history);
+static void count_omitted(const TriggerData* trigger, const TableInfo* info,
+                          const Omission& omission);
+static bool changes_nothing_recorded(const Entry& entry);
+static void capture(const Entry& entry);
+static bool changes_key(const Entry& entry);
+static void capture_truncation(Relation root);
+static const History* usable_history(Relation rel, const TableInfo* info);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(history_trigger);
@@ -84,7 +86,7 @@ Datum history_trigger(PG_FUNCTION_ARGS) {
     if (changes_key(entry)) {
         Entry departure = entry;
         departure.operation = kMoved;
-        departure.command = writing_command(trigger);
+        departure.command = ownership::writing_command(trigger);
         departure.row = entry.before;
         departure.is_update = false;
         capture(departure);
@@ -108,9 +110,7 @@ Datum history_truncate_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-const History* usable_history(Relation rel, const TableInfo* info) {
+static const History* usable_history(Relation rel, const TableInfo* info) {
     const History* history = history_of(info);
     if (!OidIsValid(history->table))
         raise_forged(rel, history->trigger, "enable_history");
@@ -126,8 +126,8 @@ const History* usable_history(Relation rel, const TableInfo* info) {
 }
 
 // The columns in which the rows differ, without those in `but`.
-Bitmapset* differing_columns(TupleDesc columns, const RowValues& left, const RowValues& right,
-                             const Bitmapset* but) {
+static Bitmapset* differing_columns(TupleDesc columns, const RowValues& left,
+                                    const RowValues& right, const Bitmapset* but) {
     Bitmapset* differing = nullptr;
     for (int i = 0; i < columns->natts; i++) {
         AttrNumber column = i + 1;
@@ -139,7 +139,7 @@ Bitmapset* differing_columns(TupleDesc columns, const RowValues& left, const Row
 }
 
 // Whether the transaction has replaced or deleted this version already.
-bool is_superseded(HeapTupleHeader row) {
+static bool is_superseded(HeapTupleHeader row) {
     if ((row->t_infomask & HEAP_XMAX_INVALID) != 0 || HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask))
         return false;
     return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(row));
@@ -148,15 +148,16 @@ bool is_superseded(HeapTupleHeader row) {
 // An AFTER trigger may write a row again while its first write waits for its turn here: that one
 // counts from the command that wrote it. A version that is there still is the newest of its key and
 // counts from now, also when its own command has deleted another one before (BEFORE triggers).
-CommandId entry_command(const TriggerData* trigger) {
+static CommandId entry_command(const TriggerData* trigger) {
     if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
-        return writing_command(trigger);
+        return ownership::writing_command(trigger);
     HeapTuple row =
         TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple;
-    return is_superseded(row->t_data) ? writing_command(trigger) : GetCurrentCommandId(false);
+    return is_superseded(row->t_data) ? ownership::writing_command(trigger)
+                                      : GetCurrentCommandId(false);
 }
 
-Entry entry_of(const TriggerData* trigger, const TableInfo* info) {
+static Entry entry_of(const TriggerData* trigger, const TableInfo* info) {
     Entry entry = {};
     entry.rel = trigger->tg_relation;
     entry.info = info;
@@ -179,19 +180,19 @@ Entry entry_of(const TriggerData* trigger, const TableInfo* info) {
     return entry;
 }
 
-bool changes_key(const Entry& entry) {
+static bool changes_key(const Entry& entry) {
     return entry.is_update && bms_overlap(entry.changed, history_of(entry.info)->key);
 }
 
 // --- Writes without an entry ---------------------------------------------------------------------
 
-Omission omission_of(const History* history) {
+static Omission omission_of(const History* history) {
     Suppression suppression = suppression_of(history->root);
     if (suppression.active)
         return {true, suppression.reason};
     if (history->ignored_writers.count > 0) {
         // Not a holder: those are names that anybody can take.
-        const char* writer = current_writer().name;
+        const char* writer = ownership::current_writer().name;
         if (writer != nullptr && has_name(history->ignored_writers, writer))
             return {true, kIgnoredWriter};
     }
@@ -199,51 +200,57 @@ Omission omission_of(const History* history) {
 }
 
 // An update that changes nothing at all is recorded like any other.
-bool changes_nothing_recorded(const Entry& entry) {
+static bool changes_nothing_recorded(const Entry& entry) {
     const History* history = history_of(entry.info);
     return history->passed != nullptr && entry.is_update &&
            bms_is_subset(entry.changed, history->unmoved) &&
            bms_overlap(entry.changed, history->passed);
 }
 
-WriteLine* count_row(const TableInfo* info, const char* operation, CommandId command, HeapTuple row,
-                     const Omission& omission) {
-    WriteGroup group = {WriteDecision::kSuppressed, operation, history_of(info)->root, command,
-                        nullptr};
-    return count_writes(group, 1, [&] {
+static ownership::WriteLine* count_row(const TableInfo* info, const char* operation,
+                                       CommandId command, HeapTuple row, const Omission& omission) {
+    ownership::WriteGroup group = {ownership::WriteDecision::kSuppressed, operation,
+                                   history_of(info)->root, command, nullptr};
+    return ownership::count_writes(group, 1, [&] {
         Datum key = history_key(info, values_of_row(info->columns, row));
-        return WriteSample{key, 0, 0, omission.reason};
+        return ownership::WriteSample{key, 0, 0, omission.reason};
     });
 }
 
-void count_omitted(const TriggerData* trigger, const TableInfo* info, const Omission& omission) {
+static void count_omitted(const TriggerData* trigger, const TableInfo* info,
+                          const Omission& omission) {
     const char* operation = TRIGGER_FIRED_BY_INSERT(trigger->tg_event)   ? kInsert
                             : TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? kDelete
                                                                          : kUpdate;
-    WriteLine* line =
-        count_row(info, operation, writing_command(trigger), trigger->tg_trigtuple, omission);
+    ownership::WriteLine* line = count_row(info, operation, ownership::writing_command(trigger),
+                                           trigger->tg_trigtuple, omission);
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         return;
     // Columns that are in the line are not compared any more.
-    Bitmapset* but = bms_union(columns_seen(line, info->relid), history_of(info)->left_out);
+    Bitmapset* but =
+        bms_union(ownership::columns_seen(line, info->relid), history_of(info)->left_out);
     RowValues before = values_of_row(info->columns, trigger->tg_trigtuple);
     RowValues after = values_of_row(info->columns, trigger->tg_newtuple);
-    add_columns(line, trigger->tg_relation, differing_columns(info->columns, before, after, but));
+    ownership::add_columns(line, trigger->tg_relation,
+                           differing_columns(info->columns, before, after, but));
 }
 
 // --- Entries -------------------------------------------------------------------------------------
 
 // The counter of a versioned table.
-NullableDatum version_of(const Entry& entry) {
-    const Versioning* versioning = versioning_of(entry.info);
+static NullableDatum version_of(const Entry& entry) {
+    const version::Versioning* versioning = version::versioning_of(entry.info);
     if (versioning == nullptr || versioning->column == InvalidAttrNumber ||
-        !is_counter(versioning->kind))
+        !version::is_counter(versioning->kind))
         return {0, true};
     int position = versioning->column - 1;
     bool is_null = entry.row.nulls[position];
-    return {Int64GetDatum(token_of_datum(versioning->kind, entry.row.values[position], is_null)),
+    return {Int64GetDatum(
+                version::token_of_datum(versioning->kind, entry.row.values[position], is_null)),
             is_null};
 }
+
+namespace {
 
 struct EntryValues {
     Datum values[kEntryColumns];
@@ -258,7 +265,9 @@ struct EntryValues {
     }
 };
 
-void set_rows(EntryValues* values, const Entry& entry) {
+} // namespace
+
+static void set_rows(EntryValues* values, const Entry& entry) {
     TupleDesc columns = entry.info->columns;
     const History* history = history_of(entry.info);
     values->set(kEntryRow,
@@ -271,9 +280,9 @@ void set_rows(EntryValues* values, const Entry& entry) {
 }
 
 // The writer of the entry, else the holder of the marker, which needs no grant.
-void set_writer(EntryValues* values) {
-    Writer writer = current_writer();
-    const char* holder = writer.name == nullptr ? current_holder() : nullptr;
+static void set_writer(EntryValues* values) {
+    ownership::Writer writer = ownership::current_writer();
+    const char* holder = writer.name == nullptr ? marker::current_holder() : nullptr;
     values->set(kEntryWriter, writer.name != nullptr ? writer.name : holder);
     values->set(kEntryWriterFrom, writer.name != nullptr ? writer.from
                                   : holder != nullptr    ? "holder"
@@ -281,7 +290,7 @@ void set_writer(EntryValues* values) {
 }
 
 // Determined as the writing user.
-EntryValues values_of(const Entry& entry, TimestampTz now) {
+static EntryValues values_of(const Entry& entry, TimestampTz now) {
     EntryValues values = {};
     memset(values.nulls, true, sizeof(values.nulls));
     NullableDatum version = version_of(entry);
@@ -299,7 +308,7 @@ EntryValues values_of(const Entry& entry, TimestampTz now) {
 }
 
 // Policies are for readers: as a foreign key the trigger writes past them.
-void capture(const Entry& entry) {
+static void capture(const Entry& entry) {
     const History* history = history_of(entry.info);
     TimestampTz now = GetCurrentTimestamp();
     EntryValues values = values_of(entry, now);
@@ -318,7 +327,7 @@ void capture(const Entry& entry) {
 // Calls visit(slot) for each row that the latest snapshot shows: all rows, since no other
 // transaction can write any more.
 template <typename Visit>
-void each_row(Relation rel, Visit&& visit) {
+static void each_row(Relation rel, Visit&& visit) {
     Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
     TupleTableSlot* slot = table_slot_create(rel, nullptr);
     TableScanDesc scan = begin_table_scan(rel, snapshot);
@@ -331,7 +340,7 @@ void each_row(Relation rel, Visit&& visit) {
     UnregisterSnapshot(snapshot);
 }
 
-void count_truncation(Relation rel, const TableInfo* info, const Omission& omission) {
+static void count_truncation(Relation rel, const TableInfo* info, const Omission& omission) {
     CommandId command = GetCurrentCommandId(false);
     each_row(rel, [&](TupleTableSlot* slot) {
         bool should_free;
@@ -340,7 +349,7 @@ void count_truncation(Relation rel, const TableInfo* info, const Omission& omiss
     });
 }
 
-void truncate_leaf(Relation rel) {
+static void truncate_leaf(Relation rel) {
     const TableInfo* info = table_info(rel);
     if (history_of(info) == nullptr)
         return;
@@ -367,7 +376,7 @@ void truncate_leaf(Relation rel) {
 }
 
 // TRUNCATE has locked the partitions.
-void capture_truncation(Relation root) {
+static void capture_truncation(Relation root) {
     if (root->rd_rel->relkind == RELKIND_RELATION) {
         truncate_leaf(root);
         return;
@@ -381,4 +390,4 @@ void capture_truncation(Relation root) {
     }
 }
 
-} // namespace
+} // namespace interlock::history

@@ -14,17 +14,13 @@
 #include "table/plan.h"
 #include "table/restricted.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::history {
 
 // An entry with a lower id may still become visible after an entry that is younger than this.
 constexpr TimestampTz kSettled = USECS_PER_MINUTE;
 
-void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output);
-void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output);
-
-} // namespace
+static void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output);
+static void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(trim_history);
@@ -49,9 +45,7 @@ Datum trim_history(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output) {
+static void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output) {
     constexpr int kBatch = 1000;
     close_table(open_own_table(relid, AccessShareLock));
     TrimResult result = {};
@@ -67,7 +61,7 @@ void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output) {
 }
 
 // One of several: a failure does not prevent the others from being trimmed.
-void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output) {
+static void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output) {
     ErrorData* error = attempt([&] {
         if (!lock_without_waiting(relid, AccessShareLock))
             ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
@@ -80,11 +74,11 @@ void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output) {
                                                     get_rel_name(relid), error->message)));
 }
 
-Datum column_of(uint64 row, int n, bool* is_null) {
+static Datum column_of(uint64 row, int n, bool* is_null) {
     return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, n, is_null);
 }
 
-int64 integer_column(uint64 row, int n) {
+static int64 integer_column(uint64 row, int n) {
     bool is_null;
     Datum value = column_of(row, n, &is_null);
     return is_null ? 0 : DatumGetInt64(value);
@@ -92,7 +86,7 @@ int64 integer_column(uint64 row, int n) {
 
 // --- Where the pass is ---------------------------------------------------------------------------
 
-int64 read_position(Oid history) {
+static int64 read_position(Oid history) {
     int64 position = 0;
     Oid table = internal_table("history_position");
     as_owner_of(table, [&] {
@@ -115,7 +109,7 @@ int64 read_position(Oid history) {
 
 // Also deletes the positions of dropped tables; not those that a transaction of another role is
 // deleting, as it may stay open.
-void write_position(Oid history, int64 position) {
+static void write_position(Oid history, int64 position) {
     Oid table = internal_table("history_position");
     as_owner_of(table, [&] {
         with_spi([&] {
@@ -142,7 +136,7 @@ void write_position(Oid history, int64 position) {
 }
 
 // Whether the owner has emptied the table and its numbers have begun anew, behind the position.
-bool has_restarted(const History* history, int64 position) {
+static bool has_restarted(const History* history, int64 position) {
     TablePlan plan = plan_of({history->table, PlanKind("history_last")}, [&](Statement* statement) {
         statement->add("SELECT pg_catalog.max(id) FROM %s", qualified_name(history->table));
     });
@@ -155,7 +149,7 @@ bool has_restarted(const History* history, int64 position) {
 
 // All entries from before it are visible: every transaction that runs in this database began later.
 // When a prepared transaction began is not known.
-TimestampTz settled_before() {
+static TimestampTz settled_before() {
     TimestampTz settled = GetCurrentTimestamp() - kSettled;
     Oid table = internal_table("history_position");
     as_owner_of(table, [&] { // whose privileges show all sessions
@@ -183,6 +177,8 @@ TimestampTz settled_before() {
 
 // --- One batch -----------------------------------------------------------------------------------
 
+namespace {
+
 struct Batch {
     int64 from;     // the entries after it
     int64 to;       // up to this one
@@ -192,12 +188,14 @@ struct Batch {
     TimestampTz next; // when the next entry ages, DT_NOEND if there is none
 };
 
-TimestampTz aged_before(const History* history) {
+} // namespace
+
+static TimestampTz aged_before(const History* history) {
     return GetCurrentTimestamp() - history->keep_for;
 }
 
 // As many entries as have aged, in their order.
-Batch find_batch(const History* history, int64 from, int32 most, TimestampTz settled) {
+static Batch find_batch(const History* history, int64 from, int32 most, TimestampTz settled) {
     Batch batch = {from, from, from, false, false, DT_NOEND};
     TimestampTz aged = aged_before(history);
     TablePlan plan =
@@ -232,7 +230,7 @@ Batch find_batch(const History* history, int64 from, int32 most, TimestampTz set
 
 // Up to the end of the batch: however many entries a key has, all batches cost the same. An entry
 // with a higher id that precedes another of its transaction does not count as newer.
-int64 delete_surplus(const History* history, Datum key, int64 to) {
+static int64 delete_surplus(const History* history, Datum key, int64 to) {
     PlanShape shape = {history->table, PlanKind("history_trim")};
     shape.subject = history->keep_versions > 0 ? 1 : 0;
     shape.by_index = true;
@@ -263,7 +261,7 @@ int64 delete_surplus(const History* history, Datum key, int64 to) {
 
 // The keys of the batch, each once. The owner can allow nulls, and write entries without a key:
 // those stay.
-int64 trim_keys(const History* history, const Batch& batch) {
+static int64 trim_keys(const History* history, const Batch& batch) {
     TablePlan plan = plan_of({history->table, PlanKind("history_keys")}, [&](Statement* statement) {
         int from = statement->parameter(INT8OID);
         statement->add(
@@ -286,10 +284,6 @@ int64 trim_keys(const History* history, const Batch& batch) {
     }
     return trimmed;
 }
-
-} // namespace
-
-namespace interlock {
 
 TimestampTz trim_time(const History* history, TimestampTz changed_at) {
     TimestampTz wait = Max(history->keep_for, kSettled) + kHistorySweepGap;
@@ -360,4 +354,4 @@ TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {
     return result;
 }
 
-} // namespace interlock
+} // namespace interlock::history

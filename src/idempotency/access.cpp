@@ -3,12 +3,10 @@
 #include "execution/column_default.h"
 #include "execution/eligible.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::idempotency {
 
 // Foreign keys look, and write nothing unless a key changes.
-bool has_triggers(const TriggerDesc* triggers) {
+static bool has_triggers(const TriggerDesc* triggers) {
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger& trigger = triggers->triggers[i];
         if (!trigger.tgisinternal &&
@@ -18,21 +16,19 @@ bool has_triggers(const TriggerDesc* triggers) {
     return false;
 }
 
-bool has_more_columns(const OwnTable& table, TupleDesc columns) {
+static bool has_more_columns(const OwnTable& table, TupleDesc columns) {
     for (int i = table.count; i < columns->natts; i++)
         if (!TupleDescAttr(columns, i)->attisdropped)
             return true;
     return false;
 }
 
-bool has_only_ours(Relation rel, const TableInfo* info) {
+static bool has_only_ours(Relation rel, const TableInfo* info) {
     const OwnTable& table = definition_of_keys(info);
     return table_is_eligible(rel) && info->only_row_checks && !has_triggers(rel->trigdesc) &&
            is_unmodified(table, info) && !has_more_columns(table, info->columns) &&
            has_plain_defaults(rel, info, nullptr);
 }
-
-} // namespace
 
 // They follow the columns that an owner had added before the upgrade.
 const OwnTable& definition_of_keys(const TableInfo* info) {
@@ -73,4 +69,4 @@ Relation open_keys(LOCKMODE mode) {
     return rel;
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

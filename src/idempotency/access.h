@@ -9,7 +9,7 @@
 #include "execution/unmodified.h"
 #include "table/restricted.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
 extern const OwnTable kIdempotencyKeys;
 extern const OwnTable kFirstIdempotencyKeys; // of SQL before 0.10.0
@@ -61,4 +61,4 @@ void with_keys(LOCKMODE mode, Body&& body) {
     close_table(rel);
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

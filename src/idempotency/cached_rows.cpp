@@ -2,14 +2,10 @@
 
 #include "execution/eligible.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::idempotency {
 
 // The top transaction of ours that changed such a table last.
-TransactionId changing = InvalidTransactionId;
-
-} // namespace
+static TransactionId changing = InvalidTransactionId;
 
 extern "C" {
 PG_FUNCTION_INFO_V1(idempotency_scope_trigger);
@@ -23,22 +19,20 @@ Datum idempotency_scope_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 constexpr int kMostRows = 1000; // about 100 bytes each
 constexpr int64 kUncertain = USECS_PER_SEC;
 
-const CachedRows* cached_rows_of(const TableInfo* info) {
+static const CachedRows* cached_rows_of(const TableInfo* info) {
     return part_of<const CachedRows>(info, cached_rows_part);
 }
 
-bool is_changing() {
+static bool is_changing() {
     return TransactionIdIsValid(changing) && changing == GetTopTransactionIdIfAny();
 }
 
 // --- Whether every change is announced ----------------------------------------------------------
 
-bool announces(const Trigger* trigger) {
+static bool announces(const Trigger* trigger) {
     constexpr int16 kType = TRIGGER_TYPE_ROW | TRIGGER_TYPE_BEFORE | TRIGGER_TYPE_INSERT |
                             TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE;
     return trigger->tgtype == kType && trigger->tgqual == nullptr && trigger->tgnattr == 0 &&
@@ -46,7 +40,7 @@ bool announces(const Trigger* trigger) {
 }
 
 // When rows that are read now are too old: DT_NOBEGIN at once.
-TimestampTz good_until(Relation rel) {
+static TimestampTz good_until(Relation rel) {
     TimestampTz until = DT_NOBEGIN;
     const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
@@ -61,7 +55,7 @@ TimestampTz good_until(Relation rel) {
     return until;
 }
 
-bool is_fresh(const CachedRows& cached) {
+static bool is_fresh(const CachedRows& cached) {
     if (cached.until == DT_NOEND)
         return true;
     return trigger_fires(TRIGGER_FIRES_ON_ORIGIN) && GetCurrentTimestamp() < cached.until;
@@ -69,12 +63,12 @@ bool is_fresh(const CachedRows& cached) {
 
 // --- Reading all rows ---------------------------------------------------------------------------
 
-int compare_rows(const void* left, const void* right) {
+static int compare_rows(const void* left, const void* right) {
     return compare_names(static_cast<const CachedRow*>(left)->name,
                          static_cast<const CachedRow*>(right)->name);
 }
 
-CachedRow* add_row(CachedRows* cached) {
+static CachedRow* add_row(CachedRows* cached) {
     if (cached->count == cached->room) {
         cached->room *= 2;
         cached->rows = static_cast<char*>(repalloc(cached->rows, cached->row_size * cached->room));
@@ -82,7 +76,7 @@ CachedRow* add_row(CachedRows* cached) {
     return const_cast<CachedRow*>(cached->row(cached->count++));
 }
 
-void cache_row(CachedRows* cached, const CachedTable& table, TupleTableSlot* slot) {
+static void cache_row(CachedRows* cached, const CachedTable& table, TupleTableSlot* slot) {
     RowValues values = values_in(slot);
     cached->are_too_many = cached->count == kMostRows;
     if (cached->are_too_many)
@@ -94,7 +88,7 @@ void cache_row(CachedRows* cached, const CachedTable& table, TupleTableSlot* slo
     MemoryContextSwitchTo(caller);
 }
 
-void cache_rows(CachedRows* cached, const CachedTable& table, Relation rel) {
+static void cache_rows(CachedRows* cached, const CachedTable& table, Relation rel) {
     CommandCounterIncrement();
     PushActiveSnapshot(GetLatestSnapshot());
     TupleTableSlot* slot = table_slot_create(rel, nullptr);
@@ -109,7 +103,7 @@ void cache_rows(CachedRows* cached, const CachedTable& table, Relation rel) {
 
 // These rows are newer than the metadata. If the table has changed since that was loaded, neither
 // is used again.
-void keep(const CachedTable& table, Relation rel, const TableInfo* info, TimestampTz until) {
+static void keep(const CachedTable& table, Relation rel, const TableInfo* info, TimestampTz until) {
     MemoryContext memory =
         AllocSetContextCreate(CurrentMemoryContext, "interlock rows", ALLOCSET_SMALL_SIZES);
     auto* cached = static_cast<CachedRows*>(MemoryContextAllocZero(memory, sizeof(CachedRows)));
@@ -125,7 +119,7 @@ void keep(const CachedTable& table, Relation rel, const TableInfo* info, Timesta
     info->parts[cached_rows_part] = cached;
 }
 
-const CachedRows* load_rows(const CachedTable& table) {
+static const CachedRows* load_rows(const CachedTable& table) {
     const CachedRows* cached = nullptr;
     Relation rel = try_open(table.table, AccessShareLock);
     if (rel == nullptr)
@@ -139,10 +133,6 @@ const CachedRows* load_rows(const CachedTable& table) {
     close_table(rel);
     return cached;
 }
-
-} // namespace
-
-namespace interlock {
 
 int compare_names(const text* left, const text* right) {
     int left_length = static_cast<int>(VARSIZE_ANY_EXHDR(left));
@@ -176,4 +166,4 @@ int first_cached(const CachedRows& cached, const text* name) {
     return first;
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

@@ -16,7 +16,7 @@
 #include "execution/unmodified.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
 // The name comes first; a table's own struct adds the other columns.
 struct CachedRow {
@@ -67,4 +67,4 @@ bool any_cached(const CachedRows& cached, const text* name, Visit&& visit) {
     return false;
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

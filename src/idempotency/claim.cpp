@@ -12,14 +12,10 @@
 #include "server/subtransaction.h"
 #include "server/wait_log.h"
 
-using namespace interlock;
+namespace interlock::idempotency {
 
-namespace {
-
-ClaimRequest request_argument(const Arguments& arguments);
-Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim);
-
-} // namespace
+static ClaimRequest request_argument(const Arguments& arguments);
+static Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(idempotency_claim);
@@ -34,12 +30,10 @@ Datum idempotency_claim(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 constexpr NullableDatum kNull = {0, true};
 
 // A request, or the hash that the client has made of it.
-NullableDatum request_hash_argument(const Arguments& arguments, int request, int hash) {
+static NullableDatum request_hash_argument(const Arguments& arguments, int request, int hash) {
     constexpr int kMostBytes = 64; // of SHA-512
     if (arguments.is_null(hash))
         return hash_request(arguments.jsonb_or_null(request));
@@ -54,18 +48,18 @@ NullableDatum request_hash_argument(const Arguments& arguments, int request, int
     return {PointerGetDatum(given), false};
 }
 
-const Interval* span_argument(const Arguments& arguments, int n, const char* name) {
+static const Interval* span_argument(const Arguments& arguments, int n, const char* name) {
     return arguments.is_null(n) ? nullptr : duration_to_store(arguments.interval(n, name), name);
 }
 
-ClaimRequest request_argument(const Arguments& arguments) {
+static ClaimRequest request_argument(const Arguments& arguments) {
     require_small("state", arguments.optional(7));
     return {request_hash_argument(arguments, 2, 4), span_argument(arguments, 5, "ttl"),
             span_argument(arguments, 6, "stale_after"), arguments.optional(7)};
 }
 
 // outcome, token, attempt, response, result_id, checkpoint, state, body, has_response, deadline
-Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim) {
+static Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim) {
     bool acquired = claim.outcome == ClaimOutcome::kAcquired;
     bool open = acquired || claim.outcome == ClaimOutcome::kInProgress ||
                 claim.outcome == ClaimOutcome::kMismatch;
@@ -92,7 +86,7 @@ Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim) {
     return result_row(fcinfo, values, nulls);
 }
 
-Datum checked_name(Datum value, const char* name, size_t limit) {
+static Datum checked_name(Datum value, const char* name, size_t limit) {
     size_t length = VARSIZE_ANY_EXHDR(DatumGetTextPP(value));
     if (length == 0)
         refuse_empty(name);
@@ -103,20 +97,25 @@ Datum checked_name(Datum value, const char* name, size_t limit) {
 
 // --- What a row means to a claim -----------------------------------------------------------------
 
+namespace {
+
 enum class Standing { kFree, kReplay, kFailed, kRunning, kMismatch, kExhausted };
 
-bool same_request(NullableDatum left, NullableDatum right) {
+} // namespace
+
+static bool same_request(NullableDatum left, NullableDatum right) {
     return left.isnull || right.isnull ||
            DatumGetBool(DirectFunctionCall2(byteaeq, left.value, right.value));
 }
 
 // Of a key that another attempt may follow.
-Standing next_attempt(const IdempotencyRow& row, const IdempotencyScope& scope) {
+static Standing next_attempt(const IdempotencyRow& row, const IdempotencyScope& scope) {
     bool is_last = scope.max_attempts > 0 && row.attempt >= scope.max_attempts;
     return is_last ? Standing::kExhausted : Standing::kFree;
 }
 
-Standing standing(const IdempotencyRow& row, const IdempotencyScope& scope, NullableDatum request) {
+static Standing standing(const IdempotencyRow& row, const IdempotencyScope& scope,
+                         NullableDatum request) {
     if (!row.found)
         return Standing::kFree;
     TimestampTz now = GetCurrentTimestamp();
@@ -132,11 +131,11 @@ Standing standing(const IdempotencyRow& row, const IdempotencyScope& scope, Null
     return row.deadline > now ? Standing::kRunning : next_attempt(row, scope);
 }
 
-Claim no_claim(ClaimOutcome outcome, int32 attempt) {
+static Claim no_claim(ClaimOutcome outcome, int32 attempt) {
     return {outcome, 0, attempt, kNull, kNull, false, kNull, kNull, kNull, 0};
 }
 
-Claim not_acquired(ClaimOutcome outcome, const IdempotencyRow& row) {
+static Claim not_acquired(ClaimOutcome outcome, const IdempotencyRow& row) {
     Claim claim = no_claim(outcome, row.attempt);
     if (outcome == ClaimOutcome::kInProgress || outcome == ClaimOutcome::kMismatch)
         return claim;
@@ -151,7 +150,7 @@ Claim not_acquired(ClaimOutcome outcome, const IdempotencyRow& row) {
     return claim;
 }
 
-ClaimOutcome outcome_of(Standing standing) {
+static ClaimOutcome outcome_of(Standing standing) {
     switch (standing) {
     case Standing::kReplay:
         return ClaimOutcome::kReplay;
@@ -171,20 +170,24 @@ ClaimOutcome outcome_of(Standing standing) {
 // Between scope and key in the name of their lock.
 constexpr char kSeparator = '\n';
 
+namespace {
+
 struct Call {
     IdempotencyKey key;
     IdempotencyScope scope;
     ClaimRequest request;
-    LockRequest lock;
+    key_lock::LockRequest lock;
     TimestampTz running_until; // the deadline of the claim in the way, zero if it is not known
     bool is_row_locked;        // another transaction is about to change the row
     bool has_waited;
 };
 
+} // namespace
+
 // Locks the row and takes it over if that is allowed. Else the lock is rolled back: the owner of
 // the claim must not wait for a client that only asks. Not found: another transaction has locked
 // it.
-IdempotencyRow lock_and_take_over(Call* call, Claim* claim, Standing* found) {
+static IdempotencyRow lock_and_take_over(Call* call, Claim* claim, Standing* found) {
     IdempotencyRow row = {};
     ErrorData* error = attempt_if([&] {
         row = read_idempotency_row(call->key, {RowStrength::kNoKeyUpdate, RowWait::kSkipLocked});
@@ -204,7 +207,7 @@ IdempotencyRow lock_and_take_over(Call* call, Claim* claim, Standing* found) {
 
 // With the lock: no other claim of the key is under way, but its row may be locked by a transaction
 // that completes or asserts it.
-Claim claim_locked(Call* call) {
+static Claim claim_locked(Call* call) {
     Claim claim = no_claim(ClaimOutcome::kAcquired, 0);
     IdempotencyRow row = read_idempotency_row(call->key, {});
     Standing found = standing(row, call->scope, call->request.hash);
@@ -226,14 +229,14 @@ Claim claim_locked(Call* call) {
 
 // Whether the claim that is not committed is for another request. It may be rolled back, but its
 // client has used the key for two requests then, too.
-bool is_mismatch_uncommitted(const Call& call) {
+static bool is_mismatch_uncommitted(const Call& call) {
     NullableDatum hash;
     return !call.request.hash.isnull && read_uncommitted_hash(call.key, &hash) &&
            !same_request(hash, call.request.hash);
 }
 
 // Without the lock another transaction is claiming the key, or has claimed it and is not committed.
-Claim look_only(Call* call) {
+static Claim look_only(Call* call) {
     IdempotencyRow row = read_idempotency_row(call->key, {});
     Standing found = standing(row, call->scope, call->request.hash);
     if (found == Standing::kFree && is_mismatch_uncommitted(*call))
@@ -244,7 +247,7 @@ Claim look_only(Call* call) {
 
 // Whether the row has changed since the snapshot: 40001 if so. Waits for the transaction that has
 // locked it. Returns whether the deadline was met; locks nothing.
-bool wait_for_row(const Call& call, const Deadline& wait) {
+static bool wait_for_row(const Call& call, const Deadline& wait) {
     if (XactReadOnly)
         return true;
     RowLock lock = {RowStrength::kNoKeyUpdate,
@@ -259,24 +262,25 @@ bool wait_for_row(const Call& call, const Deadline& wait) {
     return error == nullptr;
 }
 
-Claim try_claim(Call* call, const Deadline& wait) {
+static Claim try_claim(Call* call, const Deadline& wait) {
     call->running_until = 0;
     call->is_row_locked = false;
     ErrorData* error;
-    if (acquire(call->lock, LockScope::kTransaction, wait, &error) == Grant::kRefused) {
+    if (key_lock::acquire(call->lock, key_lock::LockScope::kTransaction, wait, &error) ==
+        key_lock::Grant::kRefused) {
         if (error != nullptr && error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
             ReThrowError(error);
         return look_only(call);
     }
     Claim claim = claim_locked(call);
     if (claim.outcome != ClaimOutcome::kAcquired)
-        give_back(call->lock, LockScope::kTransaction);
+        key_lock::give_back(call->lock, key_lock::LockScope::kTransaction);
     return claim;
 }
 
 // Until the deadline of the claim in the way. A short sleep when another transaction has locked the
 // row again, to avoid a busy loop.
-int64 longest_sleep(const Call& call, const Deadline& wait) {
+static int64 longest_sleep(const Call& call, const Deadline& wait) {
     constexpr int64 kMoment = 20;
     int64 left = wait.is_never() ? PG_INT32_MAX : wait.left_in_milliseconds();
     if (call.is_row_locked || call.running_until == 0)
@@ -285,7 +289,7 @@ int64 longest_sleep(const Call& call, const Deadline& wait) {
                TimestampDifferenceMilliseconds(GetCurrentTimestamp(), call.running_until) + 1);
 }
 
-void log_claim_wait(WaitLog* log, const Call& call) {
+static void log_claim_wait(WaitLog* log, const Call& call) {
     const char* detail = nullptr;
     if (call.running_until != 0)
         detail = psprintf("It is claimed until %s.", timestamptz_to_str(call.running_until));
@@ -295,7 +299,7 @@ void log_claim_wait(WaitLog* log, const Call& call) {
 // Waits for an uncommitted claim by the lock on the name, and for a change of the row by the row
 // lock: the lock manager sees both. A claim that is committed is waited for without them, until it
 // ends or its deadline is over.
-Claim claim_waiting(Call* call, const Deadline& wait) {
+static Claim claim_waiting(Call* call, const Deadline& wait) {
     TimestampTz began = GetCurrentTimestamp();
     WaitLog log;
     // A wait can be ended very often, also for other keys.
@@ -320,7 +324,7 @@ Claim claim_waiting(Call* call, const Deadline& wait) {
 }
 
 // The scope with the times of the claim itself.
-IdempotencyScope scope_for(const IdempotencyKey& key, const ClaimRequest& request) {
+static IdempotencyScope scope_for(const IdempotencyKey& key, const ClaimRequest& request) {
     IdempotencyScope scope = read_scope(key.scope);
     if (request.ttl != nullptr && microseconds(request.ttl) > scope.ttl)
         refuse_argument("ttl", "must not be longer than that of the scope",
@@ -334,7 +338,7 @@ IdempotencyScope scope_for(const IdempotencyKey& key, const ClaimRequest& reques
     return with_own_times(scope, request.ttl, request.stale_after);
 }
 
-void count_claim(const Call& call, ClaimOutcome outcome) {
+static void count_claim(const Call& call, ClaimOutcome outcome) {
     LineRef line = line_of(call.key);
     count(line, Counter::kCalls);
     switch (outcome) {
@@ -356,9 +360,11 @@ void count_claim(const Call& call, ClaimOutcome outcome) {
     }
 }
 
-Claim claim_granted(const IdempotencyKey& key, const ClaimRequest& request, const Deadline& wait) {
-    Call call = {key,  scope_for(key, request), request, {lock_name_of(key), kExclusive}, 0, false,
-                 false};
+static Claim claim_granted(const IdempotencyKey& key, const ClaimRequest& request,
+                           const Deadline& wait) {
+    Call call = {
+        key,  scope_for(key, request), request, {lock_name_of(key), key_lock::kExclusive}, 0, false,
+        false};
     bool may_wait = !wait.has_passed() && !is_claimed_here(key);
     const Deadline at_once = Deadline::after_milliseconds(0);
     Claim claim = try_claim(&call, at_once);
@@ -373,10 +379,6 @@ Claim claim_granted(const IdempotencyKey& key, const ClaimRequest& request, cons
     count_claim(call, claim.outcome);
     return claim;
 }
-
-} // namespace
-
-namespace interlock {
 
 bool is_free(const IdempotencyRow& row, const IdempotencyScope& scope) {
     return standing(row, scope, kNull) == Standing::kFree;
@@ -401,7 +403,7 @@ IdempotencyKey idempotency_key_argument(const Arguments& arguments, int n) {
     return {scope, checked_name(arguments.required(n + 1, "key"), "key", kMaxIdempotencyKeyBytes)};
 }
 
-LockName lock_name_of(const IdempotencyKey& key) {
+key_lock::LockName lock_name_of(const IdempotencyKey& key) {
     const text* scope = DatumGetTextPP(key.scope);
     const text* name = DatumGetTextPP(key.key);
     StringInfoData bytes;
@@ -409,8 +411,8 @@ LockName lock_name_of(const IdempotencyKey& key) {
     appendBinaryStringInfo(&bytes, VARDATA_ANY(scope), VARSIZE_ANY_EXHDR(scope));
     appendStringInfoChar(&bytes, kSeparator);
     appendBinaryStringInfo(&bytes, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
-    return {KeySpace::kIdempotency, bytes.data, static_cast<size_t>(bytes.len),
-            hash_name(bytes.data, bytes.len)};
+    return {key_lock::KeySpace::kIdempotency, bytes.data, static_cast<size_t>(bytes.len),
+            key_lock::hash_name(bytes.data, bytes.len)};
 }
 
 LineRef line_of(const IdempotencyKey& key) {
@@ -419,8 +421,8 @@ LineRef line_of(const IdempotencyKey& key) {
 }
 
 bool is_claimed_here(const IdempotencyKey& key) {
-    const NamedLock* lock = find_lock(lock_name_of(key));
-    return lock != nullptr && held_modes(lock) != 0;
+    const key_lock::NamedLock* lock = key_lock::find_lock(lock_name_of(key));
+    return lock != nullptr && key_lock::held_modes(lock) != 0;
 }
 
 Claim claim_key(const IdempotencyKey& key, const ClaimRequest& request, const Deadline& wait) {
@@ -451,4 +453,4 @@ void raise_claim_lost(const IdempotencyKey& key, int64 token) {
                  "repeat it.")));
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

@@ -7,16 +7,12 @@
 #include "idempotency/wait.h"
 #include "table/part.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
 int cached_rows_part;
 int access_part;
 
-namespace {
-
 constexpr TablePart kParts[] = {{.number = &cached_rows_part}, {.number = &access_part}};
-
-} // namespace
 
 extern const Concept kIdempotencyConcept = {
     .name = "idempotency",
@@ -26,4 +22,4 @@ extern const Concept kIdempotencyConcept = {
     .part_count = lengthof(kParts),
 };
 
-} // namespace interlock
+} // namespace interlock::idempotency

@@ -9,7 +9,7 @@
 #include "idempotency/wait.h"
 #include "server/arguments.h"
 
-using namespace interlock;
+namespace interlock::idempotency {
 
 namespace {
 
@@ -20,16 +20,17 @@ struct Ending {
     Answer answer;
 };
 
-bool end_claim(const IdempotencyKey& key, int64 token, const Ending& ending);
-void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, NullableDatum state);
-bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline);
-void assert_claim(const IdempotencyKey& key, int64 token);
+} // namespace
 
-int64 token_argument(const Arguments& arguments, int n) {
+static bool end_claim(const IdempotencyKey& key, int64 token, const Ending& ending);
+static void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name,
+                             NullableDatum state);
+static bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline);
+static void assert_claim(const IdempotencyKey& key, int64 token);
+
+static int64 token_argument(const Arguments& arguments, int n) {
     return DatumGetInt64(arguments.required(n, "token"));
 }
-
-} // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(idempotency_complete);
@@ -95,15 +96,13 @@ Datum idempotency_assert(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // Changes a claim that still has the token; false if it has not. set(write, scope), of which `kind`
 // tells the columns, returns when the claim ends unless there is more progress; its expiry moves
 // only when it has become too early. `own`: for claims with times of their own, which others are
 // not.
 template <typename Set>
-bool write_claim(PlanKind kind, bool own, const IdempotencyKey& key, int64 token,
-                 const IdempotencyScope& scope, Set&& set) {
+static bool write_claim(PlanKind kind, bool own, const IdempotencyKey& key, int64 token,
+                        const IdempotencyScope& scope, Set&& set) {
     bool updated = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
         RowWrite write(row, kind);
@@ -129,8 +128,8 @@ bool write_claim(PlanKind kind, bool own, const IdempotencyKey& key, int64 token
 }
 
 template <typename Set>
-bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token,
-                  const IdempotencyScope& scope, Set&& set) {
+static bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token,
+                         const IdempotencyScope& scope, Set&& set) {
     if (write_claim(kind, false, key, token, scope, set))
         return true;
     IdempotencyRow row = read_idempotency_row(key, {});
@@ -141,27 +140,28 @@ bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token,
 }
 
 // Response and body are kept together or not at all.
-bool is_too_large(const IdempotencyScope& scope, const Answer& answer) {
+static bool is_too_large(const IdempotencyScope& scope, const Answer& answer) {
     int64 size = answer.response.isnull ? 0 : toast_raw_datum_size(answer.response.value);
     if (!answer.body.isnull)
         size += toast_raw_datum_size(answer.body.value) - VARHDRSZ;
     return size > scope.max_response_bytes;
 }
 
-bool same(NullableDatum left, NullableDatum right, PGFunction equal) {
+static bool same(NullableDatum left, NullableDatum right, PGFunction equal) {
     if (left.isnull || right.isnull)
         return left.isnull == right.isnull;
     return DatumGetBool(DirectFunctionCall2(equal, left.value, right.value));
 }
 
-bool same_text(NullableDatum left, NullableDatum right) {
+static bool same_text(NullableDatum left, NullableDatum right) {
     if (left.isnull || right.isnull)
         return left.isnull == right.isnull;
     return strcmp(TextDatumGetCString(left.value), TextDatumGetCString(right.value)) == 0;
 }
 
 // Whether it has ended like this already: the answer to the first call was lost.
-bool ended_like_this(const IdempotencyKey& key, int64 token, const Ending& ending, bool omitted) {
+static bool ended_like_this(const IdempotencyKey& key, int64 token, const Ending& ending,
+                            bool omitted) {
     IdempotencyRow row = read_idempotency_row(key, {});
     return row.found && row.token == token && row.completed == ending.completed &&
            row.failed == !ending.completed && row.retryable == ending.retryable &&
@@ -172,7 +172,7 @@ bool ended_like_this(const IdempotencyKey& key, int64 token, const Ending& endin
 }
 
 // False when the answer is too large to be kept.
-bool end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
+static bool end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
     IdempotencyScope scope = read_scope(key.scope);
     Ending stored = ending;
     bool omitted = is_too_large(scope, ending.answer);
@@ -201,7 +201,8 @@ bool end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
 }
 
 // A checkpoint also extends the deadline.
-void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, NullableDatum state) {
+static void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name,
+                             NullableDatum state) {
     IdempotencyScope scope = read_scope(key.scope);
     if (!scope.is_job)
         ereport(
@@ -222,7 +223,7 @@ void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, Nullab
 }
 
 // False if the claim is lost. The caller decides what that means, as for a lease.
-bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline) {
+static bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline) {
     IdempotencyScope scope = read_scope(key.scope);
     TimestampTz now = GetCurrentTimestamp();
     auto set = [&](RowWrite* write, const IdempotencyScope& times) {
@@ -234,16 +235,12 @@ bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline)
 }
 
 // The row lock prevents a takeover until this transaction has ended.
-void assert_claim(const IdempotencyKey& key, int64 token) {
+static void assert_claim(const IdempotencyKey& key, int64 token) {
     IdempotencyRow row = read_idempotency_row(key, {RowStrength::kNoKeyUpdate});
     if (!row.found || row.token != token || row.completed || row.failed)
         raise_claim_lost(key, token);
     note_end_of_claim(key);
 }
-
-} // namespace
-
-namespace interlock {
 
 bool complete_key(const IdempotencyKey& key, int64 token, const Answer& answer) {
     Ending ending = {true, false, answer};
@@ -252,4 +249,4 @@ bool complete_key(const IdempotencyKey& key, int64 token, const Answer& answer) 
     return kept;
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

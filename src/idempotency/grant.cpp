@@ -9,7 +9,7 @@
 #include "table/own_table.h"
 #include "table/restricted.h"
 
-using namespace interlock;
+namespace interlock::idempotency {
 
 extern "C" {
 PG_FUNCTION_INFO_V1(grant_idempotency_scope);
@@ -60,7 +60,11 @@ namespace {
 
 enum GrantColumn : AttrNumber { kGrantScope = 1, kGrantRole };
 
+} // namespace
+
 constexpr MadeColumn kGrantColumns[] = {{"scope", TEXTOID, true}, {"role_name", TEXTOID, true}};
+
+namespace {
 
 struct CachedGrant {
     CachedRow row;
@@ -70,7 +74,9 @@ struct CachedGrant {
     mutable uint64 as_of;
 };
 
-void read_cached(TupleDesc, const RowValues& values, CachedRow* row) {
+} // namespace
+
+static void read_cached(TupleDesc, const RowValues& values, CachedRow* row) {
     auto* grant = reinterpret_cast<CachedGrant*>(row);
     grant->role = TextDatumGetCString(values[kGrantRole].value);
     grant->oid = InvalidOid;
@@ -83,20 +89,22 @@ const CachedTable kGrants = {{"idempotency_grant", kGrantColumns, lengthof(kGran
 
 // --- Whether a role is the user's ---------------------------------------------------------------
 
-uint64 role_changes = 0; // seen by this session; 0: not watched yet
+static uint64 role_changes = 0; // seen by this session; 0: not watched yet
 
-void note_role_change(Datum, CatalogCache, uint32) { role_changes++; }
+static void note_role_change(Datum, CatalogCache, uint32) { role_changes++; }
 
-void watch_roles() {
+static void watch_roles() {
     if (role_changes > 0)
         return;
     CacheRegisterSyscacheCallback(AUTHOID, note_role_change, 0);
     role_changes = 1;
 }
 
-bool is_member(Oid user, Oid role) { return OidIsValid(role) && has_privs_of_role(user, role); }
+static bool is_member(Oid user, Oid role) {
+    return OidIsValid(role) && has_privs_of_role(user, role);
+}
 
-bool has_role(Oid user, const CachedGrant& grant) {
+static bool has_role(Oid user, const CachedGrant& grant) {
     if (grant.as_of != role_changes) {
         uint64 before = role_changes; // it may change while the catalog is read
         grant.oid = get_role_oid(grant.role, true);
@@ -107,14 +115,14 @@ bool has_role(Oid user, const CachedGrant& grant) {
 
 // --- Whether the user has a grant ----------------------------------------------------------------
 
-const text* all_scopes() {
+static const text* all_scopes() {
     static const text* star = nullptr;
     if (star == nullptr)
         star = in_context(TopMemoryContext, [] { return cstring_to_text("*"); });
     return star;
 }
 
-bool is_granted(const CachedRows& grants, const text* scope, Oid user) {
+static bool is_granted(const CachedRows& grants, const text* scope, Oid user) {
     watch_roles();
     auto has = [user](const CachedGrant& grant) { return has_role(user, grant); };
     return any_cached<CachedGrant>(grants, scope, has) ||
@@ -122,7 +130,7 @@ bool is_granted(const CachedRows& grants, const text* scope, Oid user) {
 }
 
 // With the rights of the table's owner.
-uint64 read_grants(Oid table, Datum scope) {
+static uint64 read_grants(Oid table, Datum scope) {
     TablePlan plan = plan_of({table, PlanKind("idempotency_grants")}, [](Statement* statement) {
         statement->add(
             "SELECT role_name FROM interlock.idempotency_grant WHERE scope "
@@ -135,7 +143,7 @@ uint64 read_grants(Oid table, Datum scope) {
     return run_plan_as_of(GetLatestSnapshot(), plan, parameters);
 }
 
-bool is_granted_by_plan(Datum scope, Oid user) {
+static bool is_granted_by_plan(Datum scope, Oid user) {
     bool granted = false;
     Oid table = own_table(kGrants.table.name);
     as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, [&] {
@@ -148,10 +156,6 @@ bool is_granted_by_plan(Datum scope, Oid user) {
     });
     return granted;
 }
-
-} // namespace
-
-namespace interlock {
 
 bool may_use_scope(Datum scope) {
     PreventCommandIfParallelMode("a function of interlock.idempotency"); // which takes a snapshot
@@ -174,4 +178,4 @@ void require_scope(Datum scope) {
                             quote_literal_cstr(name), quote_literal_cstr(role))));
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

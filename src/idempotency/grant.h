@@ -8,7 +8,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
 // As of the last commit, whatever the transaction's snapshot shows.
 bool may_use_scope(Datum scope);
@@ -25,4 +25,4 @@ void using_scope(Datum scope, Body&& body) {
     require_scope(scope);
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

@@ -9,7 +9,7 @@
 #include "server/result_row.h"
 #include "table/peek.h"
 
-using namespace interlock;
+namespace interlock::idempotency {
 
 namespace {
 
@@ -26,11 +26,11 @@ struct Waiting {
     int64 count;
 };
 
-bool list_claims(Listing* listing, Oid keys);
-void put_unseen(const Listing& listing, Oid keys, const char* why);
-HTAB* count_waiters();
-
 } // namespace
+
+static bool list_claims(Listing* listing, Oid keys);
+static void put_unseen(const Listing& listing, Oid keys, const char* why);
+static HTAB* count_waiters();
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_held_claims);
@@ -49,9 +49,7 @@ Datum list_held_claims(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-HTAB* count_waiters() {
+static HTAB* count_waiters() {
     HASHCTL control = {};
     control.keysize = sizeof(uint64);
     control.entrysize = sizeof(Waiting);
@@ -66,15 +64,15 @@ HTAB* count_waiters() {
     return is_known ? waiters : nullptr;
 }
 
-int64 waiters_for(const Listing& listing, const IdempotencyKey& key) {
+static int64 waiters_for(const Listing& listing, const IdempotencyKey& key) {
     uint64 hash = hash_idempotency_key(key);
     auto* entry = static_cast<Waiting*>(hash_search(listing.waiters, &hash, HASH_FIND, nullptr));
     return entry != nullptr ? entry->count : 0;
 }
 
 // name, rel, since, expires_at, waiters, note
-void put_claim(const Listing& listing, const IdempotencyKey& key, TimestampTz since,
-               TimestampTz deadline) {
+static void put_claim(const Listing& listing, const IdempotencyKey& key, TimestampTz since,
+                      TimestampTz deadline) {
     Datum values[6] = {CStringGetTextDatum(claim_name(key)), 0, TimestampTzGetDatum(since),
                        TimestampTzGetDatum(deadline)};
     bool nulls[6] = {false, true, false, false, listing.waiters == nullptr, true};
@@ -83,19 +81,23 @@ void put_claim(const Listing& listing, const IdempotencyKey& key, TimestampTz si
     add_result_row(listing.output, values, nulls);
 }
 
-void put_unseen(const Listing& listing, Oid keys, const char* why) {
+static void put_unseen(const Listing& listing, Oid keys, const char* why) {
     Datum values[6] = {0, ObjectIdGetDatum(keys)};
     bool nulls[6] = {true, false, true, true, true, false};
     values[5] = CStringGetTextDatum(psprintf("not looked at: %s", why));
     add_result_row(listing.output, values, nulls);
 }
 
+namespace {
+
 // The columns that are read, by name: an owner may have dropped and added some.
 struct ClaimColumns {
     AttrNumber scope, key, status, claimed_at, deadline, expires_at;
 };
 
-AttrNumber column_of(TupleDesc columns, AttrNumber column) {
+} // namespace
+
+static AttrNumber column_of(TupleDesc columns, AttrNumber column) {
     const MadeColumn& made = kIdempotencyKeys.columns[column - 1];
     AttrNumber found = find_attribute(columns, made.name);
     return found != InvalidAttrNumber && TupleDescAttr(columns, found - 1)->atttypid == made.type
@@ -104,7 +106,7 @@ AttrNumber column_of(TupleDesc columns, AttrNumber column) {
 }
 
 // False: one is gone.
-bool find_columns(TupleDesc columns, ClaimColumns* found) {
+static bool find_columns(TupleDesc columns, ClaimColumns* found) {
     *found = {column_of(columns, kScope),    column_of(columns, kKey),
               column_of(columns, kStatus),   column_of(columns, kClaimedAt),
               column_of(columns, kDeadline), column_of(columns, kExpiresAt)};
@@ -112,19 +114,19 @@ bool find_columns(TupleDesc columns, ClaimColumns* found) {
            found->deadline != 0 && found->expires_at != 0;
 }
 
-bool may_read_keys(Oid keys, const ClaimColumns& at) {
+static bool may_read_keys(Oid keys, const ClaimColumns& at) {
     Oid user = GetUserId();
     return pg_attribute_aclcheck(keys, at.scope, user, ACL_SELECT) == ACLCHECK_OK &&
            pg_attribute_aclcheck(keys, at.key, user, ACL_SELECT) == ACLCHECK_OK;
 }
 
-TimestampTz time_in(TupleTableSlot* slot, AttrNumber column) {
+static TimestampTz time_in(TupleTableSlot* slot, AttrNumber column) {
     bool is_null;
     Datum value = slot_getattr(slot, column, &is_null);
     return is_null ? 0 : DatumGetTimestampTz(value);
 }
 
-void list_row(Listing* listing, const ClaimColumns& at, TupleTableSlot* slot) {
+static void list_row(Listing* listing, const ClaimColumns& at, TupleTableSlot* slot) {
     NullableDatum status;
     status.value = slot_getattr(slot, at.status, &status.isnull);
     TimestampTz deadline = time_in(slot, at.deadline);
@@ -140,7 +142,7 @@ void list_row(Listing* listing, const ClaimColumns& at, TupleTableSlot* slot) {
         put_claim(*listing, key, time_in(slot, at.claimed_at), deadline);
 }
 
-void scan_claims(Listing* listing, Relation rel, const ClaimColumns& at) {
+static void scan_claims(Listing* listing, Relation rel, const ClaimColumns& at) {
     MemoryContext memory =
         AllocSetContextCreate(CurrentMemoryContext, "listed claim", ALLOCSET_DEFAULT_SIZES);
     TupleTableSlot* slot = table_slot_create(rel, nullptr);
@@ -159,7 +161,7 @@ void scan_claims(Listing* listing, Relation rel, const ClaimColumns& at) {
 }
 
 // False when another transaction has locked the table, or that of the grants.
-bool list_claims(Listing* listing, Oid keys) {
+static bool list_claims(Listing* listing, Oid keys) {
     if (!lock_without_waiting(keys, AccessShareLock) ||
         (!listing->sees_all &&
          !lock_without_waiting(own_table("idempotency_grant"), AccessShareLock)))
@@ -178,4 +180,4 @@ bool list_claims(Listing* listing, Oid keys) {
     return true;
 }
 
-} // namespace
+} // namespace interlock::idempotency

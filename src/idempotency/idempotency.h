@@ -25,9 +25,11 @@
 #include "table/plan.h"
 #include "table/row.h"
 
-namespace interlock {
-
+namespace interlock::inline server {
 class Arguments;
+} // namespace interlock::inline server
+
+namespace interlock::idempotency {
 
 constexpr size_t kMaxScopeBytes = 255;
 constexpr size_t kMaxIdempotencyKeyBytes = 768;
@@ -84,7 +86,7 @@ Claim claim_key(const IdempotencyKey& key, const ClaimRequest& request, const De
 bool complete_key(const IdempotencyKey& key, int64 token, const Answer& answer);
 
 // The lock that each claim of the key takes, and whether this transaction has it.
-LockName lock_name_of(const IdempotencyKey& key);
+key_lock::LockName lock_name_of(const IdempotencyKey& key);
 bool is_claimed_here(const IdempotencyKey& key);
 
 // The counters of the scope (contention/count.h).
@@ -107,4 +109,4 @@ TablePlan idempotency_plan(PlanKind kind, Build&& build) {
 // escapes make no difference.
 NullableDatum hash_request(const Jsonb* request);
 
-} // namespace interlock
+} // namespace interlock::idempotency

@@ -10,21 +10,22 @@
 #include "server/arguments.h"
 #include "server/result_row.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::idempotency {
 
 // What is read, in this order; those before kStatus are returned as they are.
 constexpr AttrNumber kShown[] = {kAttempt, kRetryable, kResponse,       kResultId,   kCheckpoint,
                                  kState,   kClaimedAt, kDeadline,       kFinishedAt, kExpiresAt,
                                  kBody,    kStatus,    kResponseOmitted};
+
+namespace {
+
 enum ShownPlace { kShownDeadline = 7, kShownExpiry = 9, kShownBody, kShownStatus, kShownOmitted };
 
-bool read_key(const IdempotencyKey& key, NullableDatum* columns);
-bool is_being_claimed(const IdempotencyKey& key);
-const char* status_of(const NullableDatum* columns);
-
 } // namespace
+
+static bool read_key(const IdempotencyKey& key, NullableDatum* columns);
+static bool is_being_claimed(const IdempotencyKey& key);
+static const char* status_of(const NullableDatum* columns);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(idempotency_lookup);
@@ -60,10 +61,8 @@ Datum idempotency_lookup(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // Of a key that has not expired.
-bool read_key(const IdempotencyKey& key, NullableDatum* columns) {
+static bool read_key(const IdempotencyKey& key, NullableDatum* columns) {
     bool found = false;
     with_key(key, AccessShareLock, [&](const KeyedRow& row) {
         require_all_columns(row.info);
@@ -76,17 +75,17 @@ bool read_key(const IdempotencyKey& key, NullableDatum* columns) {
 
 // By a transaction that is not committed. The lock is looked at first: what is committed after that
 // is in the row.
-bool is_being_claimed(const IdempotencyKey& key) {
-    return is_held_by_others(lock_name_of(key), kExclusive) &&
+static bool is_being_claimed(const IdempotencyKey& key) {
+    return key_lock::is_held_by_others(lock_name_of(key), key_lock::kExclusive) &&
            is_free(read_idempotency_row(key, {}), read_scope(key.scope));
 }
 
 // As the table has it, but stale for a claim that the next one takes over.
-const char* status_of(const NullableDatum* columns) {
+static const char* status_of(const NullableDatum* columns) {
     if (!is_text(columns[kShownStatus], "pending"))
         return TextDatumGetCString(columns[kShownStatus].value);
     TimestampTz deadline = DatumGetTimestampTz(columns[kShownDeadline].value);
     return deadline > GetCurrentTimestamp() ? "pending" : "stale";
 }
 
-} // namespace
+} // namespace interlock::idempotency

@@ -14,14 +14,10 @@
 #include "table/restricted.h"
 #include "table/subscription.h"
 
-using namespace interlock;
+namespace interlock::idempotency {
 
-namespace {
-
-bool release_claim(const IdempotencyKey& key, int64 token);
-bool forget_key(const IdempotencyKey& key, const char* reason, bool force);
-
-} // namespace
+static bool release_claim(const IdempotencyKey& key, int64 token);
+static bool forget_key(const IdempotencyKey& key, const char* reason, bool force);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(idempotency_release);
@@ -51,9 +47,7 @@ Datum idempotency_forget(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-void end_now(RowWrite* write, TimestampTz now) {
+static void end_now(RowWrite* write, TimestampTz now) {
     Expressions& terms = write->terms;
     // The holder of the old token is fenced off, as by a takeover.
     write->set(kToken, terms.greatest(terms.next_number("idempotency_token"),
@@ -61,14 +55,14 @@ void end_now(RowWrite* write, TimestampTz now) {
     set_value(write, kDeadline, TimestampTzGetDatum(now));
 }
 
-void expire_now(RowWrite* write, TimestampTz now) {
+static void expire_now(RowWrite* write, TimestampTz now) {
     end_now(write, now);
     set_value(write, kExpiresAt, TimestampTzGetDatum(now));
 }
 
 // Writes the row, which the caller has locked.
 template <typename Set>
-void write_locked(PlanKind kind, AttrNumber variant, const IdempotencyKey& key, Set&& set) {
+static void write_locked(PlanKind kind, AttrNumber variant, const IdempotencyKey& key, Set&& set) {
     bool written = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
         RowWrite write(row, kind);
@@ -83,7 +77,7 @@ void write_locked(PlanKind kind, AttrNumber variant, const IdempotencyKey& key, 
 
 // As the key was before the claim: never claimed, or left by an earlier attempt, whose effect is
 // not known, for the next one.
-bool release_claim(const IdempotencyKey& key, int64 token) {
+static bool release_claim(const IdempotencyKey& key, int64 token) {
     IdempotencyRow row = read_idempotency_row(key, {RowStrength::kNoKeyUpdate});
     if (!row.found || row.token != token || row.completed || row.failed)
         return false;
@@ -103,17 +97,17 @@ bool release_claim(const IdempotencyKey& key, int64 token) {
 
 // --- By an operator ------------------------------------------------------------------------------
 
-[[noreturn]] void refuse_claimed(const IdempotencyKey& key, const char* hint) {
+[[noreturn]] static void refuse_claimed(const IdempotencyKey& key, const char* hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
                     errmsg("idempotency key \"%s\" is claimed", TextDatumGetCString(key.key)),
                     errhint("%s", hint)));
 }
 
-[[noreturn]] void refuse_used(const IdempotencyKey& key) {
+[[noreturn]] static void refuse_used(const IdempotencyKey& key) {
     refuse_claimed(key, "A transaction claims or asserts it. Wait for its end, or end it.");
 }
 
-[[noreturn]] void refuse_running(const IdempotencyKey& key) {
+[[noreturn]] static void refuse_running(const IdempotencyKey& key) {
     refuse_claimed(key,
                    "Wait for the end of the claim or for its deadline, which "
                    "interlock.idempotency_lookup() returns, or take it from its owner with "
@@ -122,11 +116,12 @@ bool release_claim(const IdempotencyKey& key, int64 token) {
 
 // The row, locked; 55006 when a transaction uses the key, and when a claim of it is running unless
 // by force.
-IdempotencyRow lock_to_forget(const IdempotencyKey& key, bool force) {
+static IdempotencyRow lock_to_forget(const IdempotencyKey& key, bool force) {
     const Deadline at_once = Deadline::after_milliseconds(0);
     ErrorData* error;
-    if (acquire({lock_name_of(key), kExclusive}, LockScope::kTransaction, at_once, &error) ==
-        Grant::kRefused)
+    if (key_lock::acquire({lock_name_of(key), key_lock::kExclusive},
+                          key_lock::LockScope::kTransaction, at_once,
+                          &error) == key_lock::Grant::kRefused)
         refuse_used(key);
     IdempotencyRow row =
         read_idempotency_row(key, {RowStrength::kNoKeyUpdate, RowWait::kSkipLocked});
@@ -139,7 +134,7 @@ IdempotencyRow lock_to_forget(const IdempotencyKey& key, bool force) {
     return row;
 }
 
-void audit_forget(const IdempotencyKey& key, const IdempotencyRow& row, const char* reason) {
+static void audit_forget(const IdempotencyKey& key, const IdempotencyRow& row, const char* reason) {
     const char* status = row.completed ? "completed" : row.failed ? "failed" : "pending";
     Oid types[6] = {TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID};
     Datum values[6] = {CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
@@ -154,11 +149,12 @@ void audit_forget(const IdempotencyKey& key, const IdempotencyRow& row, const ch
                     6, types, values);
 }
 
-bool forget_key(const IdempotencyKey& key, const char* reason, bool force) {
+static bool forget_key(const IdempotencyKey& key, const char* reason, bool force) {
     IdempotencyRow row = lock_to_forget(key, force);
     TimestampTz now = GetCurrentTimestamp();
     if (!row.found || (row.expires_at <= now && row.deadline != kPostponedDeadline)) {
-        give_back({lock_name_of(key), kExclusive}, LockScope::kTransaction);
+        key_lock::give_back({lock_name_of(key), key_lock::kExclusive},
+                            key_lock::LockScope::kTransaction);
         return false;
     }
     write_locked(PlanKind("idempotency_forget"), 0, key, [&](RowWrite* write) {
@@ -173,4 +169,4 @@ bool forget_key(const IdempotencyKey& key, const char* reason, bool force) {
     return true;
 }
 
-} // namespace
+} // namespace interlock::idempotency

@@ -6,7 +6,7 @@
 #include "idempotency/idempotency.h"
 #include "server/arguments.h"
 
-using namespace interlock;
+namespace interlock::idempotency {
 
 extern "C" {
 PG_FUNCTION_INFO_V1(idempotency_request_hash);
@@ -18,11 +18,7 @@ Datum idempotency_request_hash(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace interlock {
-
-namespace {
-
-void add_bytes(StringInfo out, char kind, const char* bytes, int length) {
+static void add_bytes(StringInfo out, char kind, const char* bytes, int length) {
     char digits[12];
     appendStringInfoChar(out, kind);
     appendBinaryStringInfo(out, digits, pg_ltoa(length, digits));
@@ -31,7 +27,7 @@ void add_bytes(StringInfo out, char kind, const char* bytes, int length) {
 }
 
 // ndigits, weight and sign, then the scale to show, then the digits: 16 bits each.
-void add_number(StringInfo out, Numeric number) {
+static void add_number(StringInfo out, Numeric number) {
     constexpr int kScale = 3 * sizeof(int16);
     constexpr int kDigits = 4 * sizeof(int16);
     bytea* sent = DatumGetByteaP(DirectFunctionCall1(numeric_send, NumericGetDatum(number)));
@@ -41,7 +37,7 @@ void add_number(StringInfo out, Numeric number) {
     pfree(sent);
 }
 
-void add_value(StringInfo out, const JsonbValue& value) {
+static void add_value(StringInfo out, const JsonbValue& value) {
     switch (value.type) {
     case jbvNull:
         appendStringInfoChar(out, 'n');
@@ -57,7 +53,7 @@ void add_value(StringInfo out, const JsonbValue& value) {
     }
 }
 
-void add_request(StringInfo out, const Jsonb* request) {
+static void add_request(StringInfo out, const Jsonb* request) {
     JsonbIterator* iterator = JsonbIteratorInit(const_cast<JsonbContainer*>(&request->root));
     JsonbValue value;
     for (JsonbIteratorToken token;
@@ -83,8 +79,6 @@ void add_request(StringInfo out, const Jsonb* request) {
     }
 }
 
-} // namespace
-
 NullableDatum hash_request(const Jsonb* request) {
     if (request == nullptr)
         return {0, true};
@@ -96,4 +90,4 @@ NullableDatum hash_request(const Jsonb* request) {
     return {DirectFunctionCall1(sha256_bytea, PointerGetDatum(text.data)), false};
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

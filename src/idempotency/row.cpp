@@ -2,9 +2,7 @@
 
 #include "execution/write.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::idempotency {
 
 constexpr MadeColumn kKeyColumns[] = {
     {"scope", TEXTOID, true},
@@ -28,8 +26,6 @@ constexpr MadeColumn kKeyColumns[] = {
     {"stale_after", INTERVALOID, false},
 };
 
-} // namespace
-
 const OwnTable kIdempotencyKeys = {"idempotency", kKeyColumns, lengthof(kKeyColumns), 2};
 const OwnTable kFirstIdempotencyKeys = {"idempotency", kKeyColumns, kState, 2};
 
@@ -45,4 +41,4 @@ void set_value(RowWrite* write, AttrNumber column, NullableDatum value) {
     write->set(column, write->terms.stored_value(column, value));
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

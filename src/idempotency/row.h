@@ -5,9 +5,11 @@
 #include "idempotency/access.h"
 #include "idempotency/idempotency.h"
 
-namespace interlock {
-
+namespace interlock::inline execution {
 struct RowWrite;
+} // namespace interlock::inline execution
+
+namespace interlock::idempotency {
 
 enum IdempotencyColumn : AttrNumber {
     kScope = 1,
@@ -49,4 +51,4 @@ inline void set_value(RowWrite* write, AttrNumber column, Datum value) {
     set_value(write, column, NullableDatum{value, false});
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

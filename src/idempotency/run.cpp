@@ -5,7 +5,7 @@
 #include "server/named_function.h"
 #include "server/result_row.h"
 
-using namespace interlock;
+namespace interlock::idempotency {
 
 namespace {
 
@@ -14,13 +14,13 @@ struct Command {
     Oid result_type;
 };
 
-Deadline wait_argument(const Arguments& arguments, int n);
-Oid command_argument(const Arguments& arguments, int n);
-Command open_command(Oid oid);
-Command open_command_after_wait(Oid oid);
-NullableDatum run_command_once(Command* command, NullableDatum request);
-
 } // namespace
+
+static Deadline wait_argument(const Arguments& arguments, int n);
+static Oid command_argument(const Arguments& arguments, int n);
+static Command open_command(Oid oid);
+static Command open_command_after_wait(Oid oid);
+static NullableDatum run_command_once(Command* command, NullableDatum request);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(run_once);
@@ -47,10 +47,8 @@ Datum run_once(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // SQL before 0.10.0 has none, and does not wait.
-Deadline wait_argument(const Arguments& arguments, int n) {
+static Deadline wait_argument(const Arguments& arguments, int n) {
     return n < arguments.count() ? Deadline::argument(arguments, n)
                                  : Deadline::after_milliseconds(0);
 }
@@ -58,11 +56,11 @@ Deadline wait_argument(const Arguments& arguments, int n) {
 constexpr const char* kCommandHint =
     "A command takes (request jsonb) and returns jsonb or void: name it as 'pay' or 'pay(jsonb)'.";
 
-Oid command_argument(const Arguments& arguments, int n) {
+static Oid command_argument(const Arguments& arguments, int n) {
     return named_function(arguments.string(n, "command"), {JSONBOID}, kCommandHint);
 }
 
-Command open_command(Oid oid) {
+static Command open_command(Oid oid) {
     HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
     if (!HeapTupleIsValid(tuple))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
@@ -87,12 +85,12 @@ Command open_command(Oid oid) {
 
 // EXECUTE may have been revoked and the function dropped or replaced since: the caches may show it
 // as it was, as nothing was locked that would have read them anew.
-Command open_command_after_wait(Oid oid) {
+static Command open_command_after_wait(Oid oid) {
     AcceptInvalidationMessages();
     return open_command(oid);
 }
 
-NullableDatum run_command_once(Command* command, NullableDatum request) {
+static NullableDatum run_command_once(Command* command, NullableDatum request) {
     LOCAL_FCINFO(call, 1);
     if (command->function.fn_strict && request.isnull)
         return {0, true};
@@ -102,4 +100,4 @@ NullableDatum run_command_once(Command* command, NullableDatum request) {
     return {result, call->isnull || command->result_type == VOIDOID};
 }
 
-} // namespace
+} // namespace interlock::idempotency

@@ -7,18 +7,16 @@
 #include "table/configuration_audit.h"
 #include "table/restricted.h"
 
-using namespace interlock;
+namespace interlock::idempotency {
 
-namespace {
-
-const char* check_model(const char* model) {
+static const char* check_model(const char* model) {
     if (strcmp(model, "api") != 0 && strcmp(model, "job") != 0)
         refuse_value("model", model, "Use 'api' or 'job'.");
     return model;
 }
 
 // SQL before 0.10.0 gives six arguments, and its table has as many columns.
-const char* writing_scope(int count) {
+static const char* writing_scope(int count) {
     bool has_attempts = count > 6;
     return psprintf(
         "INSERT INTO interlock.idempotency_scope (scope, model, ttl, stale_after, "
@@ -32,7 +30,7 @@ const char* writing_scope(int count) {
 }
 
 // Null: it is not defined. All roles may read the table.
-Jsonb* stored_scope(Datum scope) {
+static Jsonb* stored_scope(Datum scope) {
     Jsonb* stored = nullptr;
     MemoryContext context = CurrentMemoryContext;
     with_spi([&] {
@@ -51,7 +49,7 @@ Jsonb* stored_scope(Datum scope) {
     return stored;
 }
 
-Datum join_parts(const KeyParts& parts) {
+static Datum join_parts(const KeyParts& parts) {
     StringInfoData key;
     initStringInfo(&key);
     for (const char* part : parts) {
@@ -66,8 +64,6 @@ Datum join_parts(const KeyParts& parts) {
     }
     return PointerGetDatum(cstring_to_text_with_len(key.data, key.len));
 }
-
-} // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(define_idempotency_scope);
@@ -114,3 +110,5 @@ Datum idempotency_key_text_and_any(PG_FUNCTION_ARGS) {
     return join_parts(text_and_any_key_parts(fcinfo));
 }
 }
+
+} // namespace interlock::idempotency

@@ -7,7 +7,7 @@
 #include "idempotency/table.h"
 #include "server/scope.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
 namespace {
 
@@ -20,6 +20,8 @@ enum ScopeColumn : AttrNumber {
     kMaxResponseBytes,
 };
 
+} // namespace
+
 constexpr const char* kMaxAttempts = "max_attempts"; // since 0.10.0
 
 constexpr MadeColumn kScopeColumns[] = {
@@ -30,13 +32,17 @@ constexpr MadeColumn kScopeColumns[] = {
 
 constexpr IdempotencyScope kDefaults = {false, false, USECS_PER_DAY, USECS_PER_MINUTE, 65536, 0};
 
+namespace {
+
 struct CachedScope {
     CachedRow row;
     IdempotencyScope scope;
 };
 
+} // namespace
+
 // It follows the columns that an owner had added before the upgrade.
-int32 max_attempts_of(TupleDesc columns, const RowValues& row) {
+static int32 max_attempts_of(TupleDesc columns, const RowValues& row) {
     for (int i = kMaxResponseBytes; i < columns->natts; i++) {
         Form_pg_attribute column = TupleDescAttr(columns, i);
         if (strcmp(NameStr(column->attname), kMaxAttempts) == 0 && column->atttypid == INT4OID)
@@ -46,7 +52,7 @@ int32 max_attempts_of(TupleDesc columns, const RowValues& row) {
 }
 
 // Nulls, which the table's owner may have allowed, are the default.
-IdempotencyScope scope_of(TupleDesc columns, const RowValues& row) {
+static IdempotencyScope scope_of(TupleDesc columns, const RowValues& row) {
     IdempotencyScope scope = kDefaults;
     scope.is_job = is_text(row[kModel], "job");
     if (!row[kReplayFailures].isnull)
@@ -61,7 +67,7 @@ IdempotencyScope scope_of(TupleDesc columns, const RowValues& row) {
     return scope;
 }
 
-void read_cached(TupleDesc columns, const RowValues& values, CachedRow* row) {
+static void read_cached(TupleDesc columns, const RowValues& values, CachedRow* row) {
     reinterpret_cast<CachedScope*>(row)->scope = scope_of(columns, values);
 }
 
@@ -69,7 +75,7 @@ const CachedTable kScopes = {{"idempotency_scope", kScopeColumns, lengthof(kScop
                              sizeof(CachedScope),
                              read_cached};
 
-IdempotencyScope read_by_plan(Datum name) {
+static IdempotencyScope read_by_plan(Datum name) {
     IdempotencyScope scope = kDefaults;
     Oid table = own_table(kScopes.table.name);
     as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, [&] {
@@ -93,8 +99,6 @@ IdempotencyScope read_by_plan(Datum name) {
     });
     return scope;
 }
-
-} // namespace
 
 int64 microseconds(const Interval* span) {
     constexpr double kMost = 3653.0 * USECS_PER_DAY;
@@ -124,4 +128,4 @@ IdempotencyScope read_scope(Datum name) {
     return scope;
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

@@ -2,9 +2,7 @@
 
 #include "server/arguments.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::idempotency {
 
 constexpr int kMostLevels = 1000;
 constexpr Size kMostBytes = 1024 * 1024;
@@ -12,7 +10,7 @@ constexpr Size kMostOfByte = 6;            // a byte of a string, as \u0001
 constexpr Size kMostOfNumbers = 64 * 1024; // beside what as many bytes of strings can be
 
 // As it can be printed at most.
-Size text_of(const JsonbValue& value) {
+static Size text_of(const JsonbValue& value) {
     constexpr Size kRest = 8;
     if (value.type == jbvString)
         return kRest + kMostOfByte * static_cast<Size>(value.val.string.len);
@@ -26,7 +24,7 @@ Size text_of(const JsonbValue& value) {
 }
 
 // Null: it is readable.
-const char* fault_of(Jsonb* json) {
+static const char* fault_of(Jsonb* json) {
     const Size most = kMostOfNumbers + (kMostOfByte + 2) * VARSIZE(json);
     int level = 0;
     Size text = 0;
@@ -48,8 +46,6 @@ const char* fault_of(Jsonb* json) {
     }
     return nullptr;
 }
-
-} // namespace
 
 void require_readable(const char* name, NullableDatum json) {
     const char* fault = json.isnull ? nullptr : fault_of(DatumGetJsonbP(json.value));
@@ -74,4 +70,4 @@ void require_short(const char* name, NullableDatum text) {
         refuse_long(name, kMost);
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

@@ -6,7 +6,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
 // Raises 54000 for more than 1,000 levels, which a caller can build: the server reads JSON with a
 // function for each, and its stack may be smaller there. And for a text that has many times the
@@ -20,4 +20,4 @@ void require_small(const char* name, NullableDatum json);
 // Raises 22023 for a text of more than 1,024 bytes.
 void require_short(const char* name, NullableDatum text);
 
-} // namespace interlock
+} // namespace interlock::idempotency

@@ -8,13 +8,9 @@
 #include "table/restricted.h"
 #include "table/subscription.h"
 
-using namespace interlock;
+namespace interlock::idempotency {
 
-namespace {
-
-int64 delete_expired_keys(int32 max_rows);
-
-} // namespace
+static int64 delete_expired_keys(int32 max_rows);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(idempotency_sweep);
@@ -27,24 +23,22 @@ Datum idempotency_sweep(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 constexpr TimestampTz kPostponed = USECS_PER_HOUR;
 
-void add_expired(Statement* statement) {
+static void add_expired(Statement* statement) {
     statement->add(" FROM interlock.idempotency WHERE expires_at OPERATOR(pg_catalog.<=) $%d",
                    statement->parameter(TIMESTAMPTZOID));
     statement->add(" ORDER BY expires_at LIMIT $%d FOR UPDATE SKIP LOCKED",
                    statement->parameter(INT4OID));
 }
 
-void add_key_condition(Statement* statement) {
+static void add_key_condition(Statement* statement) {
     statement->add(" WHERE scope OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
     statement->add(" AND key OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
 }
 
 // The keys of some expired rows, locked; returns how many.
-int find_expired(int32 max_rows, IdempotencyKey* keys) {
+static int find_expired(int32 max_rows, IdempotencyKey* keys) {
     int count = 0;
     with_spi([&] {
         TablePlan plan =
@@ -69,7 +63,7 @@ int find_expired(int32 max_rows, IdempotencyKey* keys) {
     return count;
 }
 
-void delete_key(const IdempotencyKey& key) {
+static void delete_key(const IdempotencyKey& key) {
     with_spi([&] {
         TablePlan plan =
             idempotency_plan(PlanKind("idempotency_delete_one"), [](Statement* statement) {
@@ -84,7 +78,7 @@ void delete_key(const IdempotencyKey& key) {
 }
 
 // Whatever a check of something that refers to it may wait for.
-bool delete_in_time(const IdempotencyKey& key) {
+static bool delete_in_time(const IdempotencyKey& key) {
     constexpr int kLongest = 300; // milliseconds
     ErrorData* error = attempt(
         [&] {
@@ -96,7 +90,7 @@ bool delete_in_time(const IdempotencyKey& key) {
     return error == nullptr;
 }
 
-void postpone_key(const IdempotencyKey& key) {
+static void postpone_key(const IdempotencyKey& key) {
     with_spi([&] {
         TablePlan plan =
             idempotency_plan(PlanKind("idempotency_postpone"), [](Statement* statement) {
@@ -117,7 +111,7 @@ void postpone_key(const IdempotencyKey& key) {
 
 // Deletes up to max_rows expired keys as the table's owner; returns how many. Raises 42501 when
 // that would run code of other roles.
-int64 delete_expired_keys(int32 max_rows) {
+static int64 delete_expired_keys(int32 max_rows) {
     int64 deleted = 0;
     deleting_as_owner(idempotency_table(), [&] {
         with_spi([&] {
@@ -141,7 +135,7 @@ int64 delete_expired_keys(int32 max_rows) {
 // The same key by key, for when a batch fails: a key that cannot be deleted, because something
 // refers to it, or not in time, is left for an hour. Only for the worker, whose statement timeout
 // it uses. Returns how many it went through until stop_at.
-int delete_one_by_one(int32 max_rows, TimestampTz stop_at) {
+static int delete_one_by_one(int32 max_rows, TimestampTz stop_at) {
     auto* keys = static_cast<IdempotencyKey*>(palloc(sizeof(IdempotencyKey) * max_rows));
     int count = 0;
     int done = 0;
@@ -155,7 +149,7 @@ int delete_one_by_one(int32 max_rows, TimestampTz stop_at) {
 }
 
 // When the first of those left expires, DT_NOEND if none is left.
-TimestampTz first_expiry() {
+static TimestampTz first_expiry() {
     TimestampTz first = DT_NOEND;
     deleting_as_owner(idempotency_table(), [&] {
         with_spi([&] {
@@ -176,7 +170,7 @@ TimestampTz first_expiry() {
 
 // A batch, or a few keys one by one when something is wrong with one of them. Whether there may be
 // more.
-bool sweep_some_keys(int pace, TimestampTz* first, char* message) {
+static bool sweep_some_keys(int pace, TimestampTz* first, char* message) {
     const int longest = 500 * pace; // milliseconds, and as much again for one by one
     constexpr int kOneByOne = 100;
     bool more = false;
@@ -198,7 +192,7 @@ bool sweep_some_keys(int pace, TimestampTz* first, char* message) {
     return more;
 }
 
-void sweep_keys(SweepRun* run, List*) {
+static void sweep_keys(SweepRun* run, List*) {
     char message[kErrorBytes] = "";
     bool more = true;
     TimestampTz first = DT_NOEND;
@@ -213,13 +207,9 @@ void sweep_keys(SweepRun* run, List*) {
         come_again(run, Max(first, run->start) + kKeySweepGap);
 }
 
-} // namespace
-
-namespace interlock {
-
 extern const SweepTask kKeySweep = {
     .activity = "deleting expired idempotency keys",
     .run = sweep_keys,
 };
 
-} // namespace interlock
+} // namespace interlock::idempotency

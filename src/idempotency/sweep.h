@@ -4,9 +4,9 @@
 
 #include "sweeper/task.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
 // The sweeper's task.
 extern const SweepTask kKeySweep;
 
-} // namespace interlock
+} // namespace interlock::idempotency

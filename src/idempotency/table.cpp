@@ -7,9 +7,7 @@
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::idempotency {
 
 // The columns that are read of a key, in this order.
 constexpr AttrNumber kRead[] = {kStatus,    kRetryable,       kToken,    kAttempt,  kDeadline,
@@ -17,11 +15,11 @@ constexpr AttrNumber kRead[] = {kStatus,    kRetryable,       kToken,    kAttemp
                                 kState,     kResponseOmitted, kBody,     kOwnTtl,   kOwnStaleAfter};
 constexpr int kReadOfFirst = 12; // when there are no more columns
 
-const Interval* span_of(NullableDatum value) {
+static const Interval* span_of(NullableDatum value) {
     return value.isnull ? nullptr : DatumGetIntervalP(value.value);
 }
 
-IdempotencyRow row_of(const NullableDatum* columns, int count) {
+static IdempotencyRow row_of(const NullableDatum* columns, int count) {
     IdempotencyRow row = {};
     row.found = true;
     row.completed = is_text(columns[0], "completed");
@@ -48,24 +46,32 @@ IdempotencyRow row_of(const NullableDatum* columns, int count) {
     return row;
 }
 
+namespace {
+
 struct ClaimTimes {
     TimestampTz claimed_at;
     TimestampTz deadline;
     TimestampTz expires_at;
 };
 
-ClaimTimes times_from_now(const IdempotencyScope& scope) {
+} // namespace
+
+static ClaimTimes times_from_now(const IdempotencyScope& scope) {
     TimestampTz now = GetCurrentTimestamp();
     TimestampTz deadline = now + scope.stale_after;
     return {now, deadline, expiry_after(scope, deadline)};
 }
 
-NullableDatum value_of(const Interval* span) { return {IntervalPGetDatum(span), span == nullptr}; }
+static NullableDatum value_of(const Interval* span) {
+    return {IntervalPGetDatum(span), span == nullptr};
+}
 
-void require_columns_for(const ClaimRequest& request, const TableInfo* info) {
+static void require_columns_for(const ClaimRequest& request, const TableInfo* info) {
     if (request.ttl != nullptr || request.stale_after != nullptr)
         require_all_columns(info);
 }
+
+namespace {
 
 // What a takeover leaves of a row, and sets.
 struct Takeover {
@@ -76,7 +82,9 @@ struct Takeover {
     bool forgets_progress;
 };
 
-void set_fresh(RowWrite* write) {
+} // namespace
+
+static void set_fresh(RowWrite* write) {
     Expressions& terms = write->terms;
     const Expression* no = terms.literal(BOOLOID, {BoolGetDatum(false), false});
     write->set(kStatus, terms.literal_text("pending"));
@@ -88,12 +96,12 @@ void set_fresh(RowWrite* write) {
 }
 
 // The column's value, or null where it is forgotten.
-const Expression* unless(Expressions* terms, bool is_forgotten, AttrNumber column) {
+static const Expression* unless(Expressions* terms, bool is_forgotten, AttrNumber column) {
     return terms->choose(terms->negation(terms->value(BOOLOID, BoolGetDatum(is_forgotten))),
                          terms->column(column), terms->null_of(column));
 }
 
-void set_takeover(RowWrite* write, const Takeover& takeover) {
+static void set_takeover(RowWrite* write, const Takeover& takeover) {
     Expressions& terms = write->terms;
     set_fresh(write);
     // Also when the sequence was set back, so that the previous owner is fenced off.
@@ -116,7 +124,7 @@ void set_takeover(RowWrite* write, const Takeover& takeover) {
     set_value(write, kOwnStaleAfter, value_of(takeover.request.stale_after));
 }
 
-bool write_takeover(const IdempotencyKey& key, const Takeover& takeover, Claim* claim) {
+static bool write_takeover(const IdempotencyKey& key, const Takeover& takeover, Claim* claim) {
     NullableDatum stored[3];
     bool taken = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
@@ -137,8 +145,6 @@ bool write_takeover(const IdempotencyKey& key, const Takeover& takeover, Claim* 
     claim->deadline = takeover.times.deadline;
     return true;
 }
-
-} // namespace
 
 Oid idempotency_table() { return own_table("idempotency"); }
 
@@ -238,4 +244,4 @@ void take_over(const IdempotencyKey& key, const IdempotencyScope& scope,
     note_expiry(takeover.times.expires_at);
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

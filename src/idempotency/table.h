@@ -4,7 +4,7 @@
 #include "execution/row_lock.h"
 #include "idempotency/idempotency.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
 // The settings of a scope, or the defaults when it was never defined. Times in microseconds.
 struct IdempotencyScope {
@@ -89,4 +89,4 @@ TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end);
 // Expired keys are deleted in batches: their deletion is not urgent.
 constexpr TimestampTz kKeySweepGap = USECS_PER_MINUTE;
 
-} // namespace interlock
+} // namespace interlock::idempotency

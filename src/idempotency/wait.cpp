@@ -3,32 +3,35 @@
 #include "server/client.h"
 #include "server/shared_memory.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::idempotency {
 
 // Keys share them by hash: a wake too many is harmless.
 constexpr int kConditions = 64;
 constexpr long kPoll = 100; // milliseconds
 
-ConditionVariable* conditions = nullptr;
-uint64 ended = 0; // which to wake when the transaction has ended
+static ConditionVariable* conditions = nullptr;
+static uint64 ended = 0; // which to wake when the transaction has ended
+
+namespace {
 
 // One for each process, which alone writes it.
 struct WaiterSlot {
     slock_t lock;
     ClaimWaiter waiter; // its pid is 0 while it does not wait
 };
-WaiterSlot* slots = nullptr;
 
-int slot_count() { return MaxBackends + NUM_AUXILIARY_PROCS; }
+} // namespace
 
-void request_memory() {
+static WaiterSlot* slots = nullptr;
+
+static int slot_count() { return MaxBackends + NUM_AUXILIARY_PROCS; }
+
+static void request_memory() {
     RequestAddinShmemSpace(sizeof(ConditionVariable) * kConditions);
     RequestAddinShmemSpace(mul_size(sizeof(WaiterSlot), slot_count()));
 }
 
-void attach_memory() {
+static void attach_memory() {
     bool found;
     conditions = static_cast<ConditionVariable*>(ShmemInitStruct(
         "pg_interlock idempotency", sizeof(ConditionVariable) * kConditions, &found));
@@ -42,7 +45,7 @@ void attach_memory() {
     }
 }
 
-void show_wait(const IdempotencyKey& key, const ClaimWait& wait) {
+static void show_wait(const IdempotencyKey& key, const ClaimWait& wait) {
     ClaimWaiter waiter = {MyProcPid, MyDatabaseId, GetUserId(), hash_idempotency_key(key), wait,
                           ""};
     const char* name = claim_name(key);
@@ -55,14 +58,14 @@ void show_wait(const IdempotencyKey& key, const ClaimWait& wait) {
     SpinLockRelease(&slot->lock);
 }
 
-void hide_wait(int, Datum) {
+static void hide_wait(int, Datum) {
     WaiterSlot* slot = &slots[number_of_process()];
     SpinLockAcquire(&slot->lock);
     slot->waiter.pid = 0;
     SpinLockRelease(&slot->lock);
 }
 
-void wake_waiters(XactEvent event, void*) {
+static void wake_waiters(XactEvent event, void*) {
     if (ended == 0) // nearly always, and every transaction comes here
         return;
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
@@ -74,16 +77,16 @@ void wake_waiters(XactEvent event, void*) {
             ConditionVariableBroadcast(&conditions[i]);
 }
 
-uint32 wait_event() {
+static uint32 wait_event() {
     static uint32 event = 0;
     if (event == 0)
         event = named_wait_event("PgInterlockIdempotency");
     return event;
 }
 
-uint64 number_of(const IdempotencyKey& key) { return hash_idempotency_key(key) % kConditions; }
-
-} // namespace
+static uint64 number_of(const IdempotencyKey& key) {
+    return hash_idempotency_key(key) % kConditions;
+}
 
 void preload_idempotency_waits() {
     add_shared_area({request_memory, attach_memory});
@@ -109,9 +112,7 @@ void prepare_to_wait(const IdempotencyKey& key) {
         ConditionVariablePrepareToSleep(&conditions[number_of(key)]);
 }
 
-namespace {
-
-void sleep_until_end(const IdempotencyKey& key, int64 milliseconds) {
+static void sleep_until_end(const IdempotencyKey& key, int64 milliseconds) {
     long limit = static_cast<long>(Max(1, Min(milliseconds, INT64CONST(3600000))));
     if (conditions == nullptr)
         limit = Min(limit, kPoll);
@@ -119,8 +120,6 @@ void sleep_until_end(const IdempotencyKey& key, int64 milliseconds) {
         return; // woken already; else it is the latch that wakes
     wait_for_latch(limit, wait_event());
 }
-
-} // namespace
 
 void wait_for_end_of_claim(const IdempotencyKey& key, const ClaimWait& wait, int64 milliseconds) {
     if (slots == nullptr) {
@@ -154,4 +153,4 @@ char* claim_name(const IdempotencyKey& key) {
     return psprintf("%s:%s", TextDatumGetCString(key.scope), TextDatumGetCString(key.key));
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

@@ -4,7 +4,7 @@
 
 #include "idempotency/idempotency.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
 void preload_idempotency_waits();
 
@@ -56,4 +56,4 @@ bool for_each_claim_waiter(Body&& body) {
     return claim_waiter_count() > 0;
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

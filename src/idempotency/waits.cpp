@@ -5,16 +5,14 @@
 #include "idempotency/wait.h"
 #include "server/waits.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
-namespace {
-
-bool may_see_name(const ClaimWaiter& waiter) {
+static bool may_see_name(const ClaimWaiter& waiter) {
     return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
            has_privs_of_role(GetUserId(), waiter.role);
 }
 
-void report(List** waits, const ClaimWaiter& waiter) {
+static void report(List** waits, const ClaimWaiter& waiter) {
     Wait wait;
     wait.pid = waiter.pid;
     wait.kind = "idempotency_claim";
@@ -27,10 +25,8 @@ void report(List** waits, const ClaimWaiter& waiter) {
     report_wait(waits, wait);
 }
 
-} // namespace
-
 void report_claim_waits(List** waits) {
     (void)for_each_claim_waiter([waits](const ClaimWaiter& waiter) { report(waits, waiter); });
 }
 
-} // namespace interlock
+} // namespace interlock::idempotency

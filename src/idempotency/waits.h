@@ -3,9 +3,9 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::idempotency {
 
 // Reports the waits of this database (server/waits.h). None without preload.
 void report_claim_waits(List** waits);
 
-} // namespace interlock
+} // namespace interlock::idempotency

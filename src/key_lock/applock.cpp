@@ -13,9 +13,7 @@
 #include "server/arguments.h"
 #include "server/lone_call.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::key_lock {
 
 constexpr int32 kGranted = 0;
 constexpr int32 kGrantedAfterWaiting = 1;
@@ -33,6 +31,8 @@ constexpr const char* kOwnerHint = "Owners are Transaction and Session.";
 constexpr const char* kPrincipalHint =
     "Use 'public', or a role that the user of the session is a member of.";
 
+namespace {
+
 // Whose names the resource is one of: those of all ('public'), or of one role.
 struct Principal {
     const char* name;
@@ -47,15 +47,15 @@ struct ApplockCall {
     int32 timeout; // milliseconds, -1 for ever
 };
 
-Principal principal_named(char* name);
-Principal principal_argument(const Arguments& arguments, int n);
-LockName resource_name(Datum resource, const Principal& principal);
-bool owner_named(std::string_view name, LockScope* scope);
-bool read_call(const Arguments& arguments, ApplockCall* call);
-LockScope owner_argument(const Arguments& arguments, int n);
-int32 code_of(Grant grant, ErrorData* error);
-
 } // namespace
+
+static Principal principal_named(char* name);
+static Principal principal_argument(const Arguments& arguments, int n);
+static LockName resource_name(Datum resource, const Principal& principal);
+static bool owner_named(std::string_view name, LockScope* scope);
+static bool read_call(const Arguments& arguments, ApplockCall* call);
+static LockScope owner_argument(const Arguments& arguments, int n);
+static int32 code_of(Grant grant, ErrorData* error);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(getapplock);
@@ -138,10 +138,8 @@ Datum applock_test(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // The caller has to be a member of the role.
-Principal principal_named(char* name) {
+static Principal principal_named(char* name) {
     if (is_same_word(name, "public"))
         return {name, InvalidOid, 0};
     Oid role = get_role_oid(name, true);
@@ -150,13 +148,13 @@ Principal principal_named(char* name) {
     return {name, role, has_privs_of_role(GetUserId(), role) ? 0 : ERRCODE_INSUFFICIENT_PRIVILEGE};
 }
 
-const char* message_of(const Principal& principal) {
+static const char* message_of(const Principal& principal) {
     return principal.error == ERRCODE_UNDEFINED_OBJECT
                ? psprintf("role \"%s\" does not exist", principal.name)
                : psprintf("must be a member of role \"%s\"", principal.name);
 }
 
-Principal principal_argument(const Arguments& arguments, int n) {
+static Principal principal_argument(const Arguments& arguments, int n) {
     Principal principal = principal_named(arguments.string(n, "dbprincipal"));
     if (principal.error != 0)
         ereport(ERROR, (errcode(principal.error), errmsg_internal("%s", message_of(principal)),
@@ -165,7 +163,7 @@ Principal principal_argument(const Arguments& arguments, int n) {
 }
 
 // Cut to 255 characters, as SQL Server does.
-LockName resource_name(Datum resource, const Principal& principal) {
+static LockName resource_name(Datum resource, const Principal& principal) {
     constexpr int kMaxCharacters = 255;
     const text* value = DatumGetTextPP(resource);
     const char* bytes = VARDATA_ANY(value);
@@ -180,19 +178,19 @@ LockName resource_name(Datum resource, const Principal& principal) {
     return name;
 }
 
-bool owner_named(std::string_view name, LockScope* scope) {
+static bool owner_named(std::string_view name, LockScope* scope) {
     bool is_session = is_same_word(name, "Session");
     *scope = is_session ? LockScope::kSession : LockScope::kTransaction;
     return is_session || is_same_word(name, "Transaction");
 }
 
-bool warn_of_call(const char* message, const char* hint) {
+static bool warn_of_call(const char* message, const char* hint) {
     ereport(WARNING, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg_internal("%s", message),
                       errhint("%s", hint)));
     return false;
 }
 
-bool warn_of_mode(const char* resource, const char* mode) {
+static bool warn_of_mode(const char* resource, const char* mode) {
     const char* message = psprintf("unknown lock mode \"%s\"", mode);
     if (applock_mode_named(resource) == NoLock)
         return warn_of_call(message, kModeHint);
@@ -201,7 +199,7 @@ bool warn_of_mode(const char* resource, const char* mode) {
 }
 
 // False, after a warning, for what no lock can be asked for with.
-bool read_call(const Arguments& arguments, ApplockCall* call) {
+static bool read_call(const Arguments& arguments, ApplockCall* call) {
     PreventCommandIfParallelMode("interlock.getapplock()"); // as for lock_key()
     constexpr const char* kNames[] = {"resource", "lockmode", "lockowner", "locktimeout",
                                       "dbprincipal"};
@@ -225,7 +223,7 @@ bool read_call(const Arguments& arguments, ApplockCall* call) {
     return call->principal.error == 0 || warn_of_call(message_of(call->principal), kPrincipalHint);
 }
 
-LockScope owner_argument(const Arguments& arguments, int n) {
+static LockScope owner_argument(const Arguments& arguments, int n) {
     char* name = arguments.string(n, "lockowner");
     LockScope scope;
     if (!owner_named(name, &scope))
@@ -234,7 +232,7 @@ LockScope owner_argument(const Arguments& arguments, int n) {
     return scope;
 }
 
-int32 code_of(Grant grant, ErrorData* error) {
+static int32 code_of(Grant grant, ErrorData* error) {
     if (grant != Grant::kRefused)
         return grant == Grant::kAtOnce ? kGranted : kGrantedAfterWaiting;
     switch (error != nullptr ? error->sqlerrcode : ERRCODE_LOCK_NOT_AVAILABLE) {
@@ -250,4 +248,4 @@ int32 code_of(Grant grant, ErrorData* error) {
     return kBadCall;
 }
 
-} // namespace
+} // namespace interlock::key_lock

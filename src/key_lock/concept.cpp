@@ -5,11 +5,9 @@
 #include "key_lock/name.h"
 #include "server/usage_report.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
-namespace {
-
-void report_usage(UsageReport* report) {
+static void report_usage(UsageReport* report) {
     NamesUse names = names_use();
     if (names.usage == nullptr)
         return;
@@ -21,8 +19,6 @@ void report_usage(UsageReport* report) {
     });
 }
 
-} // namespace
-
 extern const Concept kKeyLockConcept = {
     .name = "key_lock",
     .define_settings = define_key_lock_settings,
@@ -30,4 +26,4 @@ extern const Concept kKeyLockConcept = {
     .report_usage = report_usage,
 };
 
-} // namespace interlock
+} // namespace interlock::key_lock

@@ -6,7 +6,7 @@
 #include "server/lock_status.h"
 #include "server/result_row.h"
 
-using namespace interlock;
+namespace interlock::key_lock {
 
 namespace {
 
@@ -23,10 +23,10 @@ struct Listing {
     ShownNames names;
 };
 
-HTAB* count_waiters(const LockStatus& locks);
-void put_holds(Listing* listing, const LockInstanceData& lock);
-
 } // namespace
+
+static HTAB* count_waiters(const LockStatus& locks);
+static void put_holds(Listing* listing, const LockInstanceData& lock);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_held_keys);
@@ -47,9 +47,7 @@ Datum list_held_keys(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-HTAB* count_waiters(const LockStatus& locks) {
+static HTAB* count_waiters(const LockStatus& locks) {
     HASHCTL control = {};
     control.keysize = sizeof(LOCKTAG);
     control.entrysize = sizeof(Waiters);
@@ -70,7 +68,7 @@ HTAB* count_waiters(const LockStatus& locks) {
 }
 
 // Those that a holder of the mode keeps waiting.
-int64 waiters_for(const Listing& listing, const LOCKTAG& tag, LOCKMODE mode) {
+static int64 waiters_for(const Listing& listing, const LOCKTAG& tag, LOCKMODE mode) {
     auto* entry = static_cast<Waiters*>(hash_search(listing.waiters, &tag, HASH_FIND, nullptr));
     int64 sum = 0;
     for (LOCKMODE wanted = AccessShareLock; entry != nullptr && wanted <= MaxLockMode; wanted++)
@@ -80,8 +78,8 @@ int64 waiters_for(const Listing& listing, const LOCKTAG& tag, LOCKMODE mode) {
 }
 
 // name, mode, pid, transaction, waiters
-void put_hold(const Listing& listing, const LockInstanceData& lock, LOCKMODE mode,
-              const char* name) {
+static void put_hold(const Listing& listing, const LockInstanceData& lock, LOCKMODE mode,
+                     const char* name) {
     TransactionId prepared =
         lock.pid == 0 ? prepared_transaction(listing.locks, lock) : InvalidTransactionId;
     Datum values[5] = {};
@@ -95,7 +93,7 @@ void put_hold(const Listing& listing, const LockInstanceData& lock, LOCKMODE mod
     add_result_row(listing.output, values, nulls);
 }
 
-void put_holds(Listing* listing, const LockInstanceData& lock) {
+static void put_holds(Listing* listing, const LockInstanceData& lock) {
     if (is_released(lock))
         return;
     const char* name = shown_name(&listing->names, lock);
@@ -104,4 +102,4 @@ void put_holds(Listing* listing, const LockInstanceData& lock) {
             put_hold(*listing, lock, mode, name);
 }
 
-} // namespace
+} // namespace interlock::key_lock

@@ -3,32 +3,30 @@
 #include "key_lock/prepared.h"
 #include "server/scope.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
-namespace {
-
-MemoryContext memory = nullptr; // null before the first lock
+static MemoryContext memory = nullptr; // null before the first lock
 
 // By the hash of their names, and all of them.
 constexpr uint64 kChains = 4096;
-NamedLock* chains[kChains];
-dlist_head all_locks = DLIST_STATIC_INIT(all_locks);
+static NamedLock* chains[kChains];
+static dlist_head all_locks = DLIST_STATIC_INIT(all_locks);
 
-dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
+static dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 
 // Not held any more, but the server has not released them yet; linked by next.
-NamedLock* ending_locks = nullptr;
+static NamedLock* ending_locks = nullptr;
 
 // In the order of taking, so that those of the innermost subtransaction come last.
-dlist_head transaction_holds = DLIST_STATIC_INIT(transaction_holds);
+static dlist_head transaction_holds = DLIST_STATIC_INIT(transaction_holds);
 
-LockHold* hold_at(dlist_node* node) {
+static LockHold* hold_at(dlist_node* node) {
     return reinterpret_cast<LockHold*>(reinterpret_cast<char*>(node) - offsetof(LockHold, node));
 }
 
 // Runs body(LockHold*), which may drop the hold. (The server's own loops are not C++.)
 template <typename Body>
-void for_each_hold(dlist_head* holds, Body&& body) {
+static void for_each_hold(dlist_head* holds, Body&& body) {
     if (dlist_is_empty(holds))
         return;
     for (dlist_node *node = holds->head.next, *next; node != &holds->head; node = next) {
@@ -37,14 +35,14 @@ void for_each_hold(dlist_head* holds, Body&& body) {
     }
 }
 
-LockHold* find_hold(const NamedLock* lock, LOCKMODE mode, ResourceOwner owner) {
+static LockHold* find_hold(const NamedLock* lock, LOCKMODE mode, ResourceOwner owner) {
     for (LockHold* hold = lock->holds; hold != nullptr; hold = hold->next)
         if (hold->mode == mode && hold->owner == owner)
             return hold;
     return nullptr;
 }
 
-LockHold* find_or_add_hold(NamedLock* lock, LOCKMODE mode, ResourceOwner owner) {
+static LockHold* find_or_add_hold(NamedLock* lock, LOCKMODE mode, ResourceOwner owner) {
     LockHold* hold = find_hold(lock, mode, owner);
     if (hold != nullptr)
         return hold;
@@ -57,7 +55,7 @@ LockHold* find_or_add_hold(NamedLock* lock, LOCKMODE mode, ResourceOwner owner) 
     return hold;
 }
 
-void drop_hold(LockHold* hold) {
+static void drop_hold(LockHold* hold) {
     LockHold** link = &hold->lock->holds;
     while (*link != hold)
         link = &(*link)->next;
@@ -69,9 +67,9 @@ void drop_hold(LockHold* hold) {
         pfree(hold);
 }
 
-NamedLock** chain_of(const LockName& name) { return &chains[name.hash % kChains]; }
+static NamedLock** chain_of(const LockName& name) { return &chains[name.hash % kChains]; }
 
-void unlink_lock(NamedLock* lock) {
+static void unlink_lock(NamedLock* lock) {
     NamedLock** link = chain_of(lock->name);
     while (*link != lock)
         link = &(*link)->next;
@@ -80,7 +78,7 @@ void unlink_lock(NamedLock* lock) {
 }
 
 // The (sub)transaction ends, and the server is about to release the lock.
-void drop_hold_and_lock(LockHold* hold) {
+static void drop_hold_and_lock(LockHold* hold) {
     NamedLock* lock = hold->lock;
     drop_hold(hold);
     if (lock->holds != nullptr)
@@ -95,24 +93,24 @@ void drop_hold_and_lock(LockHold* hold) {
 }
 
 // Whether the server still has the lock.
-bool is_real(const LockHold* hold) {
+static bool is_real(const LockHold* hold) {
     return hold->count > 0 && hold->mode != NoLock && holds_lock(&hold->lock->tag, hold->mode);
 }
 
-bool has_session_hold(const NamedLock* lock) {
+static bool has_session_hold(const NamedLock* lock) {
     for (const LockHold* hold = lock->holds; hold != nullptr; hold = hold->next)
         if (hold->owner == nullptr && is_real(hold))
             return true;
     return false;
 }
 
-bool is_lost(const LockHold* hold) {
+static bool is_lost(const LockHold* hold) {
     return hold->mode == NoLock ? !has_session_hold(hold->lock) : !is_real(hold);
 }
 
 // Drops entries of session locks that the server released by itself (DISCARD ALL and others), or
 // never granted: some at the end of each transaction, in turn.
-void forget_lost_session_holds() {
+static void forget_lost_session_holds() {
     constexpr int kLooked = 16;
     for (int i = 0; i < kLooked && !dlist_is_empty(&session_holds); i++) {
         dlist_node* node = dlist_pop_head_node(&session_holds);
@@ -122,7 +120,7 @@ void forget_lost_session_holds() {
     }
 }
 
-void refuse_displaced_locks() {
+static void refuse_displaced_locks() {
     for_each_hold(&transaction_holds, [](LockHold* hold) {
         if (is_displaced(hold->lock->tag))
             ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -132,7 +130,7 @@ void refuse_displaced_locks() {
     });
 }
 
-void store_names() {
+static void store_names() {
     Relation table = dlist_is_empty(&transaction_holds) ? nullptr : open_prepared_names();
     if (table == nullptr)
         return;
@@ -146,7 +144,7 @@ void store_names() {
 }
 
 // The server releases or keeps the locks themselves.
-void end_transaction(XactEvent event, void*) {
+static void end_transaction(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE) {
         refuse_displaced_locks();
         store_names();
@@ -157,7 +155,7 @@ void end_transaction(XactEvent event, void*) {
 }
 
 // Names are known as long as their locks are held.
-void after_release(ResourceReleasePhase phase, bool, bool is_top_level, void*) {
+static void after_release(ResourceReleasePhase phase, bool, bool is_top_level, void*) {
     if (phase != RESOURCE_RELEASE_AFTER_LOCKS)
         return;
     while (ending_locks != nullptr) {
@@ -170,7 +168,7 @@ void after_release(ResourceReleasePhase phase, bool, bool is_top_level, void*) {
         forget_lost_session_holds();
 }
 
-void end_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, void*) {
+static void end_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, void*) {
     if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
         return;
     ResourceOwner ending = CurTransactionResourceOwner;
@@ -189,7 +187,7 @@ void end_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, 
     }
 }
 
-void unpin_all(int, Datum) {
+static void unpin_all(int, Datum) {
     for (; ending_locks != nullptr; ending_locks = ending_locks->next)
         unpin_name(ending_locks->pin);
     for_each_lock([](NamedLock* lock) {
@@ -199,7 +197,7 @@ void unpin_all(int, Datum) {
     });
 }
 
-void initialize() {
+static void initialize() {
     MemoryContext keys =
         AllocSetContextCreate(TopMemoryContext, "pg_interlock keys", ALLOCSET_DEFAULT_SIZES);
     RegisterXactCallback(end_transaction, nullptr);
@@ -209,11 +207,11 @@ void initialize() {
     memory = keys;
 }
 
-bool same_name(const LockName& left, const LockName& right) {
+static bool same_name(const LockName& left, const LockName& right) {
     return left.hash == right.hash && left.space == right.space && compare_names(left, right) == 0;
 }
 
-NamedLock* add_lock(const LockName& name) {
+static NamedLock* add_lock(const LockName& name) {
     auto* lock =
         static_cast<NamedLock*>(MemoryContextAlloc(memory, sizeof(NamedLock) + name.length + 1));
     auto* bytes = reinterpret_cast<char*>(lock + 1);
@@ -227,7 +225,7 @@ NamedLock* add_lock(const LockName& name) {
     return lock;
 }
 
-void pin_lock(NamedLock* lock, const LockName& name) {
+static void pin_lock(NamedLock* lock, const LockName& name) {
     NamePin pin = {};
     Pinned pinned = pin_name(name, &lock->tag, &pin);
     if (pinned == Pinned::kYes) {
@@ -239,33 +237,31 @@ void pin_lock(NamedLock* lock, const LockName& name) {
 }
 
 // Releases noted of session locks that are gone.
-void drop_notes(NamedLock* lock) {
+static void drop_notes(NamedLock* lock) {
     LockHold* notes = find_hold(lock, NoLock, nullptr);
     if (notes != nullptr)
         drop_hold(notes);
 }
 
-ResourceOwner owner_for(LockScope scope) {
+static ResourceOwner owner_for(LockScope scope) {
     return scope == LockScope::kSession ? nullptr : CurTransactionResourceOwner;
 }
 
-LockAcquireResult acquire(const LockHold* hold, bool wait) {
+static LockAcquireResult acquire(const LockHold* hold, bool wait) {
     return as_owner(hold->owner, [&] {
         return LockAcquire(&hold->lock->tag, hold->mode, hold->owner == nullptr, !wait);
     });
 }
 
-bool release(const LockHold* hold) {
+static bool release(const LockHold* hold) {
     return as_owner(hold->owner, [&] {
         return LockRelease(&hold->lock->tag, hold->mode, hold->owner == nullptr);
     });
 }
 
-bool is_in(const LockHold* hold, LockScope scope) {
+static bool is_in(const LockHold* hold, LockScope scope) {
     return (hold->owner == nullptr) == (scope == LockScope::kSession);
 }
-
-} // namespace
 
 dlist_head* named_locks() { return &all_locks; }
 
@@ -296,10 +292,8 @@ void close_lock(NamedLock* lock) {
     pfree(lock);
 }
 
-namespace {
-
 // At once. Without room in the server's lock table nothing would end what is noted of it here.
-pg_noinline LockAcquireResult acquire_for_session(LockHold* hold) {
+static pg_noinline LockAcquireResult acquire_for_session(LockHold* hold) {
     NamedLock* lock = hold->lock;
     LockAcquireResult result = LOCKACQUIRE_NOT_AVAIL;
     PG_TRY();
@@ -314,8 +308,6 @@ pg_noinline LockAcquireResult acquire_for_session(LockHold* hold) {
     PG_END_TRY();
     return result;
 }
-
-} // namespace
 
 bool take_lock(NamedLock* lock, LOCKMODE mode, LockScope scope, bool wait) {
     LockHold* hold = find_or_add_hold(lock, mode, owner_for(scope));
@@ -402,4 +394,4 @@ LOCKMASK held_modes(const NamedLock* lock, LockScope scope) {
     return modes;
 }
 
-} // namespace interlock
+} // namespace interlock::key_lock

@@ -9,7 +9,7 @@
 
 #include "key_lock/name.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 enum class LockScope { kTransaction, kSession };
 
@@ -83,4 +83,4 @@ void for_each_lock(Body&& body) {
         body(lock_at(node));
 }
 
-} // namespace interlock
+} // namespace interlock::key_lock

@@ -8,7 +8,7 @@
 #include "server/lone_call.h"
 #include "server/subtransaction.h"
 
-using namespace interlock;
+namespace interlock::key_lock {
 
 namespace {
 
@@ -33,18 +33,18 @@ struct FewRequests {
     LockRequest requests[4];
 };
 
-size_t count_levels(const LockName& name);
-LockName key_argument(const Arguments& arguments, int n);
-Keys keys_argument(const Arguments& arguments, int n);
-KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few);
-void count_calls(const Keys& keys);
-bool take_all(KeyCall* call);
-bool take_in_time(KeyCall* call);
-[[noreturn]] void raise_refused(const KeyCall& call);
-bool unlock(const LockName& key, LOCKMODE mode);
-LOCKMODE mode_argument(const Arguments& arguments, int n);
-
 } // namespace
+
+static size_t count_levels(const LockName& name);
+static LockName key_argument(const Arguments& arguments, int n);
+static Keys keys_argument(const Arguments& arguments, int n);
+static KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few);
+static void count_calls(const Keys& keys);
+static bool take_all(KeyCall* call);
+static bool take_in_time(KeyCall* call);
+[[noreturn]] static void raise_refused(const KeyCall& call);
+static bool unlock(const LockName& key, LOCKMODE mode);
+static LOCKMODE mode_argument(const Arguments& arguments, int n);
 
 static void lock_or_raise(KeyCall* call, FunctionCallInfo fcinfo) {
     if (!take_all(call))
@@ -119,20 +119,18 @@ Datum unlock_keys(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // --- Arguments -----------------------------------------------------------------------------------
 
 constexpr size_t kMaxLevels = 64;
 
-size_t count_levels(const LockName& name) {
+static size_t count_levels(const LockName& name) {
     size_t levels = 1;
     for (size_t i = 1; i < name.length; i++)
         levels += name.bytes[i] == '/';
     return levels;
 }
 
-LockName make_name(const text* key, int element = 0) {
+static LockName make_name(const text* key, int element = 0) {
     LockName name = {KeySpace::kKeys, VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key), 0};
     if (name.length == 0)
         refuse_empty(name_of_key(element));
@@ -147,16 +145,16 @@ LockName make_name(const text* key, int element = 0) {
 }
 
 // An array may have a hundred million.
-int order_of_names(const void* left, const void* right) {
+static int order_of_names(const void* left, const void* right) {
     CHECK_FOR_INTERRUPTS();
     return compare_names(*static_cast<const LockName*>(left), *static_cast<const LockName*>(right));
 }
 
-LockName key_argument(const Arguments& arguments, int n) {
+static LockName key_argument(const Arguments& arguments, int n) {
     return make_name(DatumGetTextPP(arguments.required(n, "key")));
 }
 
-Keys keys_argument(const Arguments& arguments, int n) {
+static Keys keys_argument(const Arguments& arguments, int n) {
     ArrayType* array = DatumGetArrayTypeP(arguments.required(n, "keys"));
     Datum* values;
     bool* nulls;
@@ -181,11 +179,11 @@ Keys keys_argument(const Arguments& arguments, int n) {
     return keys;
 }
 
-LOCKMODE mode_argument(const Arguments& arguments, int n) {
+static LOCKMODE mode_argument(const Arguments& arguments, int n) {
     return key_mode(arguments.view(n, "mode"));
 }
 
-LockScope scope_argument(const Arguments& arguments, int n) {
+static LockScope scope_argument(const Arguments& arguments, int n) {
     std::string_view scope = arguments.view(n, "scope");
     if (scope == "transaction")
         return LockScope::kTransaction;
@@ -198,7 +196,7 @@ LockScope scope_argument(const Arguments& arguments, int n) {
 
 // Runs body(name, mode) for the ancestors of a key that is taken in the mode.
 template <typename Body>
-void for_each_ancestor(const LockName& key, LOCKMODE mode, Body&& body) {
+static void for_each_ancestor(const LockName& key, LOCKMODE mode, Body&& body) {
     for (size_t end = 1; end < key.length; end++)
         if (key.bytes[end] == '/') {
             LockName ancestor = key;
@@ -208,12 +206,12 @@ void for_each_ancestor(const LockName& key, LOCKMODE mode, Body&& body) {
         }
 }
 
-bool is_ancestor(const LockName& name, const LockName& other) {
+static bool is_ancestor(const LockName& name, const LockName& other) {
     return other.length > name.length && other.bytes[name.length] == '/' &&
            memcmp(name.bytes, other.bytes, name.length) == 0;
 }
 
-bool has_descendant(const Keys& keys, int i) {
+static bool has_descendant(const Keys& keys, int i) {
     const LockName& key = keys.names[i];
     for (int k = i + 1; k < keys.count; k++) {
         const LockName& next = keys.names[k];
@@ -226,7 +224,7 @@ bool has_descendant(const Keys& keys, int i) {
 }
 
 // By name; of one name the mode that excludes most first, so that the others are covered.
-int order_of_requests(const void* left, const void* right) {
+static int order_of_requests(const void* left, const void* right) {
     CHECK_FOR_INTERRUPTS();
     const auto* a = static_cast<const LockRequest*>(left);
     const auto* b = static_cast<const LockRequest*>(right);
@@ -241,7 +239,7 @@ int order_of_requests(const void* left, const void* right) {
 // another gets intent_exclusive too: neither covers the other, and taking one after the other could
 // deadlock. The mode that covers both goes first.
 template <typename Body>
-void for_each_request(const Keys& keys, LOCKMODE mode, Body&& body) {
+static void for_each_request(const Keys& keys, LOCKMODE mode, Body&& body) {
     for (int i = 0; i < keys.count; i++) {
         CHECK_FOR_INTERRUPTS();
         for_each_ancestor(keys.names[i], mode, body);
@@ -253,7 +251,7 @@ void for_each_request(const Keys& keys, LOCKMODE mode, Body&& body) {
 
 // The locks of a parallel worker, in which a function runs that is wrongly said to be safe there,
 // end with it.
-KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few) {
+static KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few) {
     PreventCommandIfParallelMode("interlock.lock_key()");
     LOCKMODE mode = mode_argument(arguments, 1);
     count_calls(keys);
@@ -271,7 +269,7 @@ KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few
     return call;
 }
 
-void count_calls(const Keys& keys) {
+static void count_calls(const Keys& keys) {
     for (int i = 0; i < keys.count; i++)
         count(line_of_key(CountedKind::kKey, {keys.names[i].bytes, keys.names[i].length}),
               Counter::kCalls);
@@ -279,7 +277,7 @@ void count_calls(const Keys& keys) {
 
 // --- Taking and giving back ----------------------------------------------------------------------
 
-bool take(KeyCall* call, const LockRequest& request) {
+static bool take(KeyCall* call, const LockRequest& request) {
     NamedLock* lock = find_lock(request.name);
     if (lock != nullptr && covers(held_modes(lock), request.mode)) {
         take_covered(lock, request.mode, call->scope);
@@ -288,19 +286,19 @@ bool take(KeyCall* call, const LockRequest& request) {
     return acquire(request, call->scope, call->deadline, &call->error) != Grant::kRefused;
 }
 
-void give_back_taken(KeyCall* call) {
+static void give_back_taken(KeyCall* call) {
     while (call->taken > 0)
         give_back(call->requests[--call->taken], call->scope);
 }
 
-void give_back_covers(const KeyCall& call) {
+static void give_back_covers(const KeyCall& call) {
     for (int i = 0; i < call.count; i++)
         if (call.requests[i].mode == kUpdateIntentExclusive)
             give_back(call.requests[i], call.scope);
 }
 
 // All or none, also when an error is raised.
-pg_noinline bool take_all(KeyCall* call) {
+static pg_noinline bool take_all(KeyCall* call) {
     if (!call->deadline.has_passed())
         check_lock_order(call->requests, call->count);
     PG_TRY();
@@ -324,7 +322,7 @@ pg_noinline bool take_all(KeyCall* call) {
 }
 
 // As take_all, and false also when a lock is not available in time.
-bool take_in_time(KeyCall* call) {
+static bool take_in_time(KeyCall* call) {
     bool taken = take_all(call);
     if (!taken && call->error != nullptr && call->error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
         ReThrowError(call->error);
@@ -332,7 +330,7 @@ bool take_in_time(KeyCall* call) {
 }
 
 // The ancestors go with the key, and only with it.
-bool unlock(const LockName& key, LOCKMODE mode) {
+static bool unlock(const LockName& key, LOCKMODE mode) {
     if (!give_back({key, mode}, LockScope::kSession))
         return false;
     for_each_ancestor(key, mode, [&](const LockName& ancestor, LOCKMODE intent) {
@@ -341,7 +339,7 @@ bool unlock(const LockName& key, LOCKMODE mode) {
     return true;
 }
 
-[[noreturn]] void raise_refused(const KeyCall& call) {
+[[noreturn]] static void raise_refused(const KeyCall& call) {
     if (call.error != nullptr && call.error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
         ReThrowError(call.error);
     const LockRequest& request = *call.refused;
@@ -358,4 +356,4 @@ bool unlock(const LockName& key, LOCKMODE mode) {
              errhint("Try again later, or give a longer wait.")));
 }
 
-} // namespace
+} // namespace interlock::key_lock

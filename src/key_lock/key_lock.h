@@ -14,7 +14,7 @@
 
 #include "key_lock/wait.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 // Reports a transaction that takes a key, or an application lock, out of order, as
 // interlock.lock_order says: 55000 or a warning. The requests are of one space. Only for those that
@@ -23,4 +23,4 @@ void check_lock_order(const LockRequest* requests, int count);
 
 void define_key_lock_settings();
 
-} // namespace interlock
+} // namespace interlock::key_lock

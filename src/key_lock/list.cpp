@@ -8,13 +8,11 @@
 #include "server/lock_status.h"
 #include "server/result_row.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::key_lock {
 
 // Runs body(instance) for every lock on a key.
 template <typename Body>
-void for_each_instance(Body&& body) {
+static void for_each_instance(Body&& body) {
     LockData* data = GetLockStatusData();
     for (int i = 0; i < data->nelements; i++)
         if (is_key_tag(data->locks[i].locktag))
@@ -22,20 +20,23 @@ void for_each_instance(Body&& body) {
 }
 
 template <typename Body>
-void for_each_mode(LOCKMASK modes, Body&& body) {
+static void for_each_mode(LOCKMASK modes, Body&& body) {
     for (LOCKMODE mode = AccessShareLock; mode <= MaxLockMode; mode++)
         if ((modes & LOCKBIT_ON(mode)) != 0)
             body(mode);
 }
+
+namespace {
 
 struct Listing {
     ReturnSetInfo* output;
     ShownNames names;
 };
 
-void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode, bool waiting);
-
 } // namespace
+
+static void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode,
+                    bool waiting);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_key_locks);
@@ -53,10 +54,8 @@ Datum list_key_locks(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // Null: none of its names is known.
-const PreparedName* prepared_name(ShownNames* names, const LOCKTAG& tag) {
+static const PreparedName* prepared_name(ShownNames* names, const LOCKTAG& tag) {
     if (!names->has_prepared)
         names->prepared = prepared_names();
     names->has_prepared = true;
@@ -65,7 +64,7 @@ const PreparedName* prepared_name(ShownNames* names, const LOCKTAG& tag) {
                                             hash_search(names->prepared, &tag, HASH_FIND, nullptr));
 }
 
-Oid role_of_lock(ShownNames* names, const LockInstanceData& lock) {
+static Oid role_of_lock(ShownNames* names, const LockInstanceData& lock) {
     if (lock.pid != 0)
         return role_of_process(lock.pid);
     const PreparedName* found = prepared_name(names, lock.locktag);
@@ -73,7 +72,7 @@ Oid role_of_lock(ShownNames* names, const LockInstanceData& lock) {
 }
 
 // Keys of idempotency are for the roles that use them, as a statement in pg_stat_activity is.
-bool may_see_name(ShownNames* names, const LockInstanceData& lock) {
+static bool may_see_name(ShownNames* names, const LockInstanceData& lock) {
     if (space_of(lock.locktag) != KeySpace::kIdempotency || lock.pid == MyProcPid ||
         has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
         return true;
@@ -82,7 +81,8 @@ bool may_see_name(ShownNames* names, const LockInstanceData& lock) {
 }
 
 // key, kind, mode, pid, waiting, waiting_since, hash
-void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode, bool waiting) {
+static void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode,
+                    bool waiting) {
     const LOCKTAG& tag = instance.locktag;
     constexpr const char* kinds[kKeySpaces] = {"key", "applock", "idempotency", "applock"};
     KeySpace space = space_of(tag);
@@ -107,13 +107,9 @@ void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode, 
     add_result_row(listing->output, values, nulls);
 }
 
-bool same_tag(const LOCKTAG& left, const LOCKTAG& right) {
+static bool same_tag(const LOCKTAG& left, const LOCKTAG& right) {
     return memcmp(&left, &right, sizeof(LOCKTAG)) == 0;
 }
-
-} // namespace
-
-namespace interlock {
 
 const char* shown_name(ShownNames* names, const LockInstanceData& lock) {
     if (!may_see_name(names, lock))
@@ -171,4 +167,4 @@ bool is_held_by_others(const LockName& name, LOCKMODE mode) {
     return count > 0;
 }
 
-} // namespace interlock
+} // namespace interlock::key_lock

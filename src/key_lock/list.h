@@ -3,7 +3,7 @@
 
 #include "key_lock/name.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 // The names of locks as the reader may see them: those of idempotency keys are for the role of the
 // session or of the prepared transaction, and for members of pg_read_all_stats.
@@ -30,4 +30,4 @@ bool is_excluded_by_others(const LOCKTAG& tag, LOCKMODE mode, LOCKMASK held);
 // `mode`. It takes no lock, so that a call that does not wait is not refused because of it.
 bool is_held_by_others(const LockName& name, LOCKMODE mode);
 
-} // namespace interlock
+} // namespace interlock::key_lock

@@ -2,7 +2,7 @@
 
 #include "server/arguments.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 namespace {
 
@@ -12,6 +12,8 @@ struct ModeNames {
     std::string_view applock;
 };
 
+} // namespace
+
 constexpr ModeNames kModes[] = {
     {kIntentShared, "intent_shared", "IntentShared"},
     {kShared, "shared", "Shared"},
@@ -19,8 +21,6 @@ constexpr ModeNames kModes[] = {
     {kIntentExclusive, "intent_exclusive", "IntentExclusive"},
     {kExclusive, "exclusive", "Exclusive"},
 };
-
-} // namespace
 
 LOCKMODE key_mode(std::string_view name) {
     for (const ModeNames& names : kModes)
@@ -80,4 +80,4 @@ bool covers(LOCKMASK held, LOCKMODE mode) {
     return (excluded_by(mode) & ~excluded) == 0;
 }
 
-} // namespace interlock
+} // namespace interlock::key_lock

@@ -16,7 +16,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 constexpr LOCKMODE kIntentShared = RowShareLock;
 constexpr LOCKMODE kShared = RowExclusiveLock;
@@ -47,4 +47,4 @@ LOCKMASK excluded_by(LOCKMODE mode);
 // Whether all that `mode` excludes is excluded already by a holder of `held`.
 bool covers(LOCKMASK held, LOCKMODE mode);
 
-} // namespace interlock
+} // namespace interlock::key_lock

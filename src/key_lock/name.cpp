@@ -2,7 +2,7 @@
 
 #include "server/shared_memory.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 constexpr uint16 kNameUsers = 4;
 
@@ -20,8 +20,6 @@ struct NameEntry {
     char shown[kNameShown];
 };
 
-namespace {
-
 constexpr const char* kTranche = "pg_interlock key names";
 constexpr const char* kDisplaced = "pg_interlock displaced key names";
 constexpr int kPartitions = 16;
@@ -31,41 +29,47 @@ constexpr size_t kDisplacedSize = sizeof(uint32) * kPartitions;
 constexpr uint16 kFirstField4 = 18752;
 constexpr uint16 kTwins = 16;
 
-int key_names = 8192;
-int max_key_names_per_role = kHalf;
-int key_hash_bits = 64;
+static int key_names = 8192;
+static int max_key_names_per_role = kHalf;
+static int key_hash_bits = 64;
 
-HTAB* names = nullptr;
-LWLockPadded* locks = nullptr;
-uint32* displaced = nullptr; // how many entries of each partition have another tag than their first
+static HTAB* names = nullptr;
+static LWLockPadded* locks = nullptr;
+static uint32* displaced =
+    nullptr; // how many entries of each partition have another tag than their first
+
+namespace {
 
 struct NameUsage {
     alignas(PG_CACHE_LINE_SIZE) pg_atomic_uint32 names;
     RoleUsage by_role;
 };
+
+} // namespace
+
 constexpr const char* kUsage = "pg_interlock key name usage";
-NameUsage* usage = nullptr;
+static NameUsage* usage = nullptr;
 
 constexpr uint64 kCheckSeed = 0x696e7465726c6f63;
 
-bool is_long(const LockName& name) { return name.length >= kNameShown; }
+static bool is_long(const LockName& name) { return name.length >= kNameShown; }
 
-uint64 check_of(const LockName& name) {
+static uint64 check_of(const LockName& name) {
     return hash_bytes_extended(reinterpret_cast<const unsigned char*>(name.bytes),
                                static_cast<int>(name.length), kCheckSeed);
 }
 
 // The twins of one hash are in one partition.
-uint32 hash_tag(const void* key, Size) {
+static uint32 hash_tag(const void* key, Size) {
     const auto* tag = static_cast<const LOCKTAG*>(key);
     return tag->locktag_field1 ^ tag->locktag_field2 ^ tag->locktag_field3;
 }
 
-uint32 partition_of(const LOCKTAG& tag) { return hash_tag(&tag, sizeof(tag)) % kPartitions; }
+static uint32 partition_of(const LOCKTAG& tag) { return hash_tag(&tag, sizeof(tag)) % kPartitions; }
 
-LWLock* lock_of(const LOCKTAG& tag) { return &locks[partition_of(tag)].lock; }
+static LWLock* lock_of(const LOCKTAG& tag) { return &locks[partition_of(tag)].lock; }
 
-LOCKTAG make_tag(KeySpace space, uint64 hash, uint16 twin) {
+static LOCKTAG make_tag(KeySpace space, uint64 hash, uint16 twin) {
     LOCKTAG tag;
     SET_LOCKTAG_ADVISORY(
         tag, MyDatabaseId, static_cast<uint32>(hash >> 32), static_cast<uint32>(hash),
@@ -73,25 +77,27 @@ LOCKTAG make_tag(KeySpace space, uint64 hash, uint16 twin) {
     return tag;
 }
 
-LOCKTAG tag_of(const LockName& name, uint16 twin) { return make_tag(name.space, name.hash, twin); }
+static LOCKTAG tag_of(const LockName& name, uint16 twin) {
+    return make_tag(name.space, name.hash, twin);
+}
 
-NameEntry* find_entry(const LOCKTAG& tag, HASHACTION action, bool* found = nullptr) {
+static NameEntry* find_entry(const LOCKTAG& tag, HASHACTION action, bool* found = nullptr) {
     return static_cast<NameEntry*>(
         hash_search_with_hash_value(names, &tag, hash_tag(&tag, sizeof(tag)), action, found));
 }
 
-int shown_length(const LockName& name) {
+static int shown_length(const LockName& name) {
     int length = static_cast<int>(name.length);
     return is_long(name) ? pg_mbcliplen(name.bytes, length, kNameShown - 1) : length;
 }
 
-bool is_entry_of(const NameEntry& entry, const LockName& name) {
+static bool is_entry_of(const NameEntry& entry, const LockName& name) {
     return entry.length == name.length &&
            memcmp(entry.shown, name.bytes, shown_length(name)) == 0 &&
            (!is_long(name) || entry.check == check_of(name));
 }
 
-void fill_entry(NameEntry* entry, const LockName& name) {
+static void fill_entry(NameEntry* entry, const LockName& name) {
     int shown = shown_length(name);
     entry->pins = 0;
     for (auto& user : entry->users)
@@ -105,7 +111,7 @@ void fill_entry(NameEntry* entry, const LockName& name) {
 // The number of the name's tag among those of its hash: that of its entry, else the first free one,
 // kTwins when none is. While nothing in the partition is displaced, that is the first or the
 // second.
-uint16 find_twin(const LockName& name) {
+static uint16 find_twin(const LockName& name) {
     if (displaced[partition_of(tag_of(name, 0))] == 0)
         return 0;
     uint16 free_twin = kTwins;
@@ -120,7 +126,7 @@ uint16 find_twin(const LockName& name) {
 }
 
 // Counts a new name. False: the limit is reached.
-bool count_name(bool privileged) {
+static bool count_name(bool privileged) {
     uint32 before = pg_atomic_fetch_add_u32(&usage->names, 1);
     if (privileged || before < static_cast<uint32>(key_names))
         return true;
@@ -128,7 +134,7 @@ bool count_name(bool privileged) {
     return false;
 }
 
-void remove_entry(NameEntry* entry) {
+static void remove_entry(NameEntry* entry) {
     LOCKTAG tag = entry->tag;
     find_entry(tag, HASH_REMOVE);
     displaced[partition_of(tag)] -= is_displaced(tag);
@@ -136,7 +142,7 @@ void remove_entry(NameEntry* entry) {
 }
 
 // Where the entry counts the pins of the role, or could; kNameUsers: nowhere.
-uint16 user_of(const NameEntry& entry, Oid role) {
+static uint16 user_of(const NameEntry& entry, Oid role) {
     uint16 free_user = kNameUsers;
     for (uint16 i = kNameUsers; i-- > 0;) {
         if (entry.users[i].pins == 0)
@@ -147,10 +153,10 @@ uint16 user_of(const NameEntry& entry, Oid role) {
     return free_user;
 }
 
-uint32 name_share() { return share_of(max_key_names_per_role, key_names); }
+static uint32 name_share() { return share_of(max_key_names_per_role, key_names); }
 
 // Counts the pin of this role. False: the name would exceed its share.
-bool count_pin(NameEntry* entry, bool privileged, NamePin* pin) {
+static bool count_pin(NameEntry* entry, bool privileged, NamePin* pin) {
     uint16 user = entry->pins == 0 ? 0 : user_of(*entry, GetUserId());
     *pin = {entry, user, 0};
     bool has_others = user < kNameUsers && entry->users[user].pins > 0;
@@ -165,7 +171,7 @@ bool count_pin(NameEntry* entry, bool privileged, NamePin* pin) {
     return true;
 }
 
-void discount_pin(const NamePin& pin) {
+static void discount_pin(const NamePin& pin) {
     pin.entry->pins--;
     if (pin.user == kNameUsers)
         subtract_usage(&usage->by_role, pin.line, 1);
@@ -174,7 +180,7 @@ void discount_pin(const NamePin& pin) {
 }
 
 // Under the partition's lock: the entry of the name, else a new one.
-Pinned find_or_enter(const LockName& name, bool privileged, NamePin* pin) {
+static Pinned find_or_enter(const LockName& name, bool privileged, NamePin* pin) {
     for (uint16 twin = find_twin(name); twin < kTwins; twin++) {
         bool found;
         NameEntry* entry = find_entry(tag_of(name, twin), HASH_ENTER_NULL, &found);
@@ -199,7 +205,8 @@ Pinned find_or_enter(const LockName& name, bool privileged, NamePin* pin) {
     return Pinned::kTooManyTwins;
 }
 
-Pinned pin_under_lock(const LockName& name, const LOCKTAG& tag, bool privileged, NamePin* pin) {
+static Pinned pin_under_lock(const LockName& name, const LOCKTAG& tag, bool privileged,
+                             NamePin* pin) {
     LWLock* lock = lock_of(tag);
     LWLockAcquire(lock, LW_EXCLUSIVE);
     Pinned pinned = find_or_enter(name, privileged, pin);
@@ -207,7 +214,7 @@ Pinned pin_under_lock(const LockName& name, const LOCKTAG& tag, bool privileged,
     return pinned;
 }
 
-bool same_hash(const LOCKTAG& left, const LOCKTAG& right) {
+static bool same_hash(const LOCKTAG& left, const LOCKTAG& right) {
     return left.locktag_field1 == right.locktag_field1 &&
            left.locktag_field2 == right.locktag_field2 &&
            left.locktag_field3 == right.locktag_field3 && is_key_tag(right) &&
@@ -215,7 +222,7 @@ bool same_hash(const LOCKTAG& left, const LOCKTAG& right) {
 }
 
 // It may hold another name with that hash.
-bool held_by_prepared_transaction(const LOCKTAG& tag) {
+static bool held_by_prepared_transaction(const LOCKTAG& tag) {
     LockData* data = GetLockStatusData();
     for (int i = 0; i < data->nelements; i++)
         if (data->locks[i].pid == 0 && same_hash(tag, data->locks[i].locktag))
@@ -223,16 +230,16 @@ bool held_by_prepared_transaction(const LOCKTAG& tag) {
     return false;
 }
 
-int all_names() { return key_names + superuser_reserve(key_names); }
+static int all_names() { return key_names + superuser_reserve(key_names); }
 
-void request_memory() {
+static void request_memory() {
     RequestAddinShmemSpace(hash_estimate_size(all_names(), sizeof(NameEntry)));
     RequestAddinShmemSpace(kDisplacedSize);
     RequestAddinShmemSpace(sizeof(NameUsage) + PG_CACHE_LINE_SIZE);
     RequestNamedLWLockTranche(kTranche, kPartitions);
 }
 
-void attach_memory() {
+static void attach_memory() {
     HASHCTL control = {};
     control.keysize = sizeof(LOCKTAG);
     control.entrysize = sizeof(NameEntry);
@@ -251,8 +258,6 @@ void attach_memory() {
         initialize_usage(&usage->by_role);
     }
 }
-
-} // namespace
 
 uint64 hash_name(const char* bytes, size_t length) {
     uint64 hash = hash_bytes_extended(reinterpret_cast<const unsigned char*>(bytes),
@@ -393,4 +398,4 @@ void preload_key_names() {
     add_shared_area({request_memory, attach_memory});
 }
 
-} // namespace interlock
+} // namespace interlock::key_lock

@@ -14,7 +14,7 @@
 
 #include "server/role_usage.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 // kRoleApplocks: application locks of a role instead of all, as "16384:resource".
 enum class KeySpace : uint16 { kKeys = 0, kApplocks = 1, kIdempotency = 2, kRoleApplocks = 3 };
@@ -102,4 +102,4 @@ void for_each_name_use(Body&& body) {
     visit_name_uses(visit, &body);
 }
 
-} // namespace interlock
+} // namespace interlock::key_lock

@@ -5,13 +5,15 @@
 #include "key_lock/key_lock.h"
 #include "key_lock/mode.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 namespace {
 
 enum LockOrder { kOrderOff, kOrderWarn, kOrderError };
 
-int lock_order = kOrderOff;
+} // namespace
+
+static int lock_order = kOrderOff;
 
 constexpr config_enum_entry kLockOrders[] = {
     {"off", kOrderOff, false},
@@ -20,7 +22,7 @@ constexpr config_enum_entry kLockOrders[] = {
     {nullptr, 0, false},
 };
 
-const NamedLock* last_held(KeySpace space) {
+static const NamedLock* last_held(KeySpace space) {
     const NamedLock* last = nullptr;
     for_each_lock([&](NamedLock* lock) {
         if (lock->name.space == space && held_modes(lock) != 0 &&
@@ -31,18 +33,18 @@ const NamedLock* last_held(KeySpace space) {
 }
 
 // Whether only one session at a time can hold one of the modes: then only one can ask for more.
-bool is_held_alone(LOCKMASK held) {
+static bool is_held_alone(LOCKMASK held) {
     for (LOCKMODE mode = AccessShareLock; mode <= MaxLockMode; mode++)
         if ((held & LOCKBIT_ON(mode)) != 0 && DoLockModesConflict(mode, mode))
             return true;
     return false;
 }
 
-const char* kind_of(KeySpace space) {
+static const char* kind_of(KeySpace space) {
     return space == KeySpace::kKeys ? "key" : "application lock";
 }
 
-void report_order(KeySpace space, const char* problem) {
+static void report_order(KeySpace space, const char* problem) {
     bool is_key = space == KeySpace::kKeys;
     ereport(
         lock_order == kOrderError ? ERROR : WARNING,
@@ -58,7 +60,7 @@ void report_order(KeySpace space, const char* problem) {
 
 // Below a key that is held exclusive no other session can hold anything. Names of application locks
 // are no paths.
-bool is_below_exclusive(const LockName& name) {
+static bool is_below_exclusive(const LockName& name) {
     for (size_t end = 1; end < name.length && name.space == KeySpace::kKeys; end++) {
         if (name.bytes[end] != '/')
             continue;
@@ -70,14 +72,12 @@ bool is_below_exclusive(const LockName& name) {
     return false;
 }
 
-char* shown(const LockName& name) { return pnstrdup(name.bytes, name.length); }
+static char* shown(const LockName& name) { return pnstrdup(name.bytes, name.length); }
 
-const char* mode_name(const LockRequest& request) {
+static const char* mode_name(const LockRequest& request) {
     return request.name.space == KeySpace::kKeys ? key_mode_name(request.mode)
                                                  : applock_mode_name(LOCKBIT_ON(request.mode));
 }
-
-} // namespace
 
 void check_lock_order(const LockRequest* requests, int count) {
     if (lock_order == kOrderOff || count == 0)
@@ -107,4 +107,4 @@ void define_key_lock_settings() {
         &lock_order, kOrderOff, kLockOrders, PGC_USERSET, 0, nullptr, nullptr, nullptr);
 }
 
-} // namespace interlock
+} // namespace interlock::key_lock

@@ -2,28 +2,30 @@
 
 #include "table/own_table.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 namespace {
 
 // Columns of interlock_internal.prepared_key
 enum PreparedColumn { kSpace, kHash, kName, kRole, kPreparedColumns };
 
+} // namespace
+
 // The lock ends with table_close: a prepared transaction would keep it until it is decided, and
 // with it ALTER EXTENSION waiting.
-Oid table_of_names() {
+static Oid table_of_names() {
     Oid schema = internal_schema();
     return OidIsValid(schema) ? get_relname_relid("prepared_key", schema) : InvalidOid;
 }
 
-Relation open_names(LOCKMODE mode) {
+static Relation open_names(LOCKMODE mode) {
     Oid table = table_of_names();
     return OidIsValid(table) ? try_table_open(table, mode) : nullptr;
 }
 
 // Not by a statement, which a read-only transaction could not run. Subscribers and other readers of
 // the WAL have no use for it.
-ItemPointerData insert_name(Relation table, const LockName& name) {
+static ItemPointerData insert_name(Relation table, const LockName& name) {
     Datum values[kPreparedColumns];
     bool nulls[kPreparedColumns] = {};
     values[kSpace] = Int16GetDatum(static_cast<int16>(name.space));
@@ -38,7 +40,7 @@ ItemPointerData insert_name(Relation table, const LockName& name) {
     return place;
 }
 
-HTAB* make_names() {
+static HTAB* make_names() {
     HASHCTL control = {};
     control.keysize = sizeof(LOCKTAG);
     control.entrysize = sizeof(PreparedName);
@@ -47,7 +49,7 @@ HTAB* make_names() {
                        HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-void add_name(HTAB* names, TupleTableSlot* slot) {
+static void add_name(HTAB* names, TupleTableSlot* slot) {
     slot_getallattrs(slot);
     const Datum* values = slot->tts_values;
     LOCKTAG tag = first_tag(static_cast<KeySpace>(DatumGetInt16(values[kSpace])),
@@ -60,8 +62,6 @@ void add_name(HTAB* names, TupleTableSlot* slot) {
     else if (entry->name != nullptr && strcmp(entry->name, name) != 0)
         entry->name = nullptr;
 }
-
-} // namespace
 
 Relation open_prepared_names() { return open_names(RowExclusiveLock); }
 
@@ -94,4 +94,4 @@ HTAB* prepared_names() {
     return names;
 }
 
-} // namespace interlock
+} // namespace interlock::key_lock

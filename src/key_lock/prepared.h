@@ -9,7 +9,7 @@
 
 #include "key_lock/name.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 // Before PREPARE TRANSACTION: stores the name of a key that the transaction holds. The table is
 // null while the extension is being dropped.
@@ -26,4 +26,4 @@ struct PreparedName {
 // Those of this database, by tag; null when there is no table.
 HTAB* prepared_names();
 
-} // namespace interlock
+} // namespace interlock::key_lock

@@ -13,7 +13,7 @@
 #include "table/row.h"
 #include "table/row_json.h"
 
-using namespace interlock;
+namespace interlock::key_lock {
 
 namespace {
 
@@ -26,10 +26,10 @@ struct RowsCall {
     Deadline deadline;
 };
 
-RowsCall read_call(const Arguments& arguments);
-void lock_all(const RowsCall& call, ReturnSetInfo* output);
-
 } // namespace
+
+static RowsCall read_call(const Arguments& arguments);
+static void lock_all(const RowsCall& call, ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(select_for_update);
@@ -47,11 +47,9 @@ Datum select_for_update(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // --- Arguments -----------------------------------------------------------------------------------
 
-RowStrength strength_argument(const Arguments& arguments, int n) {
+static RowStrength strength_argument(const Arguments& arguments, int n) {
     char* strength = arguments.string(n, "strength");
     if (strcmp(strength, "update") == 0)
         return RowStrength::kUpdate;
@@ -65,13 +63,13 @@ RowStrength strength_argument(const Arguments& arguments, int n) {
 }
 
 // How to wait for one row. Rows that are passed over are not waited for, whatever time is left.
-RowWait row_wait(const Deadline& wait, bool skip_locked) {
+static RowWait row_wait(const Deadline& wait, bool skip_locked) {
     if (skip_locked)
         return RowWait::kSkipLocked;
     return wait.has_passed() ? RowWait::kNowait : RowWait::kWait;
 }
 
-void wait_arguments(RowsCall* call, const Arguments& arguments, int n) {
+static void wait_arguments(RowsCall* call, const Arguments& arguments, int n) {
     Deadline wait = Deadline::argument(arguments, n);
     bool skip_locked = arguments.boolean(n + 1, "skip_locked");
     if (skip_locked && !arguments.is_null(n) && !wait.has_passed())
@@ -83,7 +81,7 @@ void wait_arguments(RowsCall* call, const Arguments& arguments, int n) {
         call->deadline = wait;
 }
 
-RowsCall read_call(const Arguments& arguments) {
+static RowsCall read_call(const Arguments& arguments) {
     RowsCall call = {nullptr, nullptr, {}, {}, {}, Deadline::after_milliseconds(-1)};
     call.lock.counted_as = CountedKind::kSelectForUpdate;
     call.lock.strength = strength_argument(arguments, 2);
@@ -98,14 +96,18 @@ RowsCall read_call(const Arguments& arguments) {
 
 // --- Locking -------------------------------------------------------------------------------------
 
+namespace {
+
 struct LockedRow {
     const RowsCall* call;
     const Key* key;
     const char* shown; // the key; null: it is shown when it is needed
 };
 
+} // namespace
+
 // Whether the error is that of the lock, and not one that a policy for row security raises.
-bool is_of_lock(Relation rel) {
+static bool is_of_lock(Relation rel) {
     if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
         return false;
     if (!rel->rd_rel->relrowsecurity)
@@ -114,7 +116,7 @@ bool is_of_lock(Relation rel) {
 }
 
 // The server's message has no table, and a setting that the caller has not set.
-void explain_refused(const LockedRow& row, const char* key) {
+static void explain_refused(const LockedRow& row, const char* key) {
     Relation rel = row.call->rel;
     errmsg("could not lock row of table \"%s\"", RelationGetRelationName(rel));
     errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", nullptr, key}}));
@@ -124,7 +126,7 @@ void explain_refused(const LockedRow& row, const char* key) {
 }
 
 // A refusal without a wait, which nothing below counts where no statement runs.
-void count_at_once(const RowsCall& call) {
+static void count_at_once(const RowsCall& call) {
     if (call.lock.wait != RowWait::kNowait)
         return;
     count(call.info, CountedKind::kSelectForUpdate, Counter::kCalls);
@@ -132,7 +134,7 @@ void count_at_once(const RowsCall& call) {
 }
 
 // In a callback, as catching the error would take a subtransaction for each row.
-void name_row_in_error(void* argument) {
+static void name_row_in_error(void* argument) {
     const auto* row = static_cast<const LockedRow*>(argument);
     const char* key = row->shown != nullptr ? row->shown : key_to_text(row->call->info, *row->key);
     if (is_of_lock(row->call->rel)) {
@@ -143,7 +145,8 @@ void name_row_in_error(void* argument) {
 }
 
 // Without a statement where that is eligible, else by a statement.
-bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Datum* locked_key) {
+static bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads,
+                     Datum* locked_key) {
     if (reads != nullptr)
         return read_next_directly(*reads, key, [&](TupleTableSlot* version) {
             *locked_key =
@@ -157,15 +160,15 @@ bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Da
 
 // Whether the key can be shown while an error is reported: it is printed by the server's own code,
 // and under the settings that there are.
-bool prints_in_errors(const UniqueKey& by) {
+static bool prints_in_errors(const UniqueKey& by) {
     for (int i = 0; i < by.count; i++)
         if (!is_built_in(by.columns[i].type) || !prints_alike(by.columns[i].type))
             return false;
     return true;
 }
 
-bool lock_in_time(const RowsCall& call, const Key& key, const DirectReads* reads,
-                  Datum* locked_key) {
+static bool lock_in_time(const RowsCall& call, const Key& key, const DirectReads* reads,
+                         Datum* locked_key) {
     const char* shown = prints_in_errors(*key.by) ? nullptr : key_to_text(call.info, key);
     LockedRow locked = {&call, &key, shown};
     ErrorContextCallback context = {error_context_stack, name_row_in_error, &locked};
@@ -176,7 +179,7 @@ bool lock_in_time(const RowsCall& call, const Key& key, const DirectReads* reads
     return found;
 }
 
-void lock_all(const RowsCall& call, ReturnSetInfo* output) {
+static void lock_all(const RowsCall& call, ReturnSetInfo* output) {
     MemoryContext row_memory =
         AllocSetContextCreate(CurrentMemoryContext, "select_for_update", ALLOCSET_DEFAULT_SIZES);
     DirectReads reads;
@@ -198,4 +201,4 @@ void lock_all(const RowsCall& call, ReturnSetInfo* output) {
         end_direct_reads(reads);
 }
 
-} // namespace
+} // namespace interlock::key_lock

@@ -7,11 +7,9 @@
 #include "server/subtransaction.h"
 #include "server/wait_log.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
-namespace {
-
-void name_lock_in_context(void* argument) {
+static void name_lock_in_context(void* argument) {
     const auto* request = static_cast<const LockRequest*>(argument);
     int shown =
         pg_mbcliplen(request->name.bytes, static_cast<int>(request->name.length), kNameShown - 1);
@@ -25,8 +23,8 @@ void name_lock_in_context(void* argument) {
 }
 
 // The wait for the lock, in a subtransaction that an error rolls back.
-ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope,
-                    const Deadline& deadline) {
+static ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope,
+                           const Deadline& deadline) {
     ErrorContextCallback context = {error_context_stack, name_lock_in_context,
                                     const_cast<LockRequest*>(&request)};
     error_context_stack = &context;
@@ -43,7 +41,7 @@ ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope
 }
 
 // Claims of idempotency keys count by their scopes.
-LineRef line_of(const LockName& name) {
+static LineRef line_of(const LockName& name) {
     switch (name.space) {
     case KeySpace::kKeys:
         return line_of_key(CountedKind::kKey, {name.bytes, name.length});
@@ -57,16 +55,17 @@ LineRef line_of(const LockName& name) {
 
 // Only waiters are in the way, and they wait for this session: a request that may wait overtakes
 // them and is granted at once; one that may not wait is refused.
-bool goes_before_waiters(const NamedLock* lock, LOCKMODE mode) {
+static bool goes_before_waiters(const NamedLock* lock, LOCKMODE mode) {
     LOCKMASK held = held_modes(lock);
     return held != 0 && !is_excluded_by_others(lock->tag, mode, held);
 }
 
-Deadline shortest() { return Deadline::after_milliseconds(1); }
+static Deadline shortest() { return Deadline::after_milliseconds(1); }
 
 // Whether the lock was granted after all; if the wait ended for another reason than the timeout,
 // the lock is released.
-bool timed_out_but_granted(NamedLock* lock, const LockRequest& request, const ErrorData* error) {
+static bool timed_out_but_granted(NamedLock* lock, const LockRequest& request,
+                                  const ErrorData* error) {
     if (!was_granted_after_all(lock, request.mode))
         return false;
     if (error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
@@ -74,8 +73,6 @@ bool timed_out_but_granted(NamedLock* lock, const LockRequest& request, const Er
     give_back_lock(lock, request.mode, LockScope::kSession);
     return false;
 }
-
-} // namespace
 
 Grant acquire(const LockRequest& request, LockScope scope, const Deadline& deadline,
               ErrorData** error) {
@@ -121,4 +118,4 @@ void take_covered(NamedLock* lock, LOCKMODE mode, LockScope scope) {
     take_lock(lock, mode, scope, true);
 }
 
-} // namespace interlock
+} // namespace interlock::key_lock

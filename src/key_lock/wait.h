@@ -4,7 +4,7 @@
 #include "key_lock/hold.h"
 #include "server/deadline.h"
 
-namespace interlock {
+namespace interlock::key_lock {
 
 struct LockRequest {
     LockName name;
@@ -28,4 +28,4 @@ bool give_back(const LockRequest& request, LockScope scope);
 // Acquires a mode that the held modes cover: never waits, even behind others in the queue.
 void take_covered(NamedLock* lock, LOCKMODE mode, LockScope scope);
 
-} // namespace interlock
+} // namespace interlock::key_lock

@@ -6,29 +6,27 @@
 #include "server/client.h"
 #include "server/wait_log.h"
 
-namespace interlock {
+namespace interlock::lease {
 
-namespace {
-
-bool is_long_term(const LeaseRequest& request) {
+static bool is_long_term(const LeaseRequest& request) {
     return request.bond == LeaseBond::kTtl && request.ttl > longest_short_lease();
 }
 
-void copy_holder(LeaseAnswer* answer, const Lease& lease) {
+static void copy_holder(LeaseAnswer* answer, const Lease& lease) {
     lease.copy_holder(answer->holder);
     answer->holder[lease.holder_length] = '\0';
 }
 
 // --- Waiting -------------------------------------------------------------------------------------
 
-uint32 wait_event() {
+static uint32 wait_event() {
     static uint32 event = 0;
     if (event == 0)
         event = named_wait_event("PgInterlockLease");
     return event;
 }
 
-[[noreturn]] void raise_other_capacity(const LeaseKey& key, int capacity) {
+[[noreturn]] static void raise_other_capacity(const LeaseKey& key, int capacity) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("permits of \"%s\" are held with another capacity",
                            pnstrdup(key.bytes, key.length)),
@@ -36,10 +34,10 @@ uint32 wait_event() {
 }
 
 // Of the call: when it began to wait, zero if it has not.
-int64 waits_since = 0;
-LineRef wait_line;
+static int64 waits_since = 0;
+static LineRef wait_line;
 
-void count_wait() {
+static void count_wait() {
     if (waits_since == 0)
         return;
     count(wait_line, Counter::kWaits);
@@ -49,7 +47,7 @@ void count_wait() {
 
 // Until the latch is set, the deadline, or the moment at which the waiter has to look again. Ends
 // the session of a client that is gone.
-void sleep_until(int64 wake_at, const Deadline& deadline, const WaitLog& log) {
+static void sleep_until(int64 wake_at, const Deadline& deadline, const WaitLog& log) {
     constexpr int64 kLongestSleep = 3600 * 1000;
     int64 sleep = Max((wake_at - monotonic_now()) / 1000 + 1, 1);
     if (wake_at == kNeverExpires)
@@ -63,7 +61,7 @@ void sleep_until(int64 wake_at, const Deadline& deadline, const WaitLog& log) {
 }
 
 // After an error in the middle of a call: undoes all of it.
-void abandon(int, Datum argument) {
+static void abandon(int, Datum argument) {
     auto* waiter = reinterpret_cast<LeaseWaiter*>(DatumGetPointer(argument));
     LWLock* lock = partition_lock(waiter->claim.partition);
     count_wait();
@@ -84,7 +82,7 @@ void abandon(int, Datum argument) {
     LWLockRelease(lock);
 }
 
-LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* made) {
+static LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* made) {
     LeaseInfo info = {};
     info.ttl = request.ttl;
     info.role = request.role;
@@ -110,7 +108,7 @@ LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* m
     return LeaseRoom::kYes;
 }
 
-void join(LeaseWaiter* waiter, const LeaseRequest& request) {
+static void join(LeaseWaiter* waiter, const LeaseRequest& request) {
     waiter->has_pins = has_pins();
     waiter->resumes = request.resumes;
     waiter->passes = request.has_others;
@@ -119,7 +117,7 @@ void join(LeaseWaiter* waiter, const LeaseRequest& request) {
 
 // A lease that was granted while this process was paused may be over before it was seen: then the
 // claim is made again, at the end of the queue.
-LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) {
+static LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) {
     LeaseClaim* claim = &waiter->claim;
     Ref lease = find_lease(claim->node, waiter->token);
     if (lease != 0 && is_live(*lease_at(lease), monotonic_now()))
@@ -133,7 +131,7 @@ LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) 
     return room;
 }
 
-bool is_resumed_by(const Lease& lease, const LeaseRequest& request) {
+static bool is_resumed_by(const Lease& lease, const LeaseRequest& request) {
     return request.resumes && !lease.is_given_back() && lease.pid == 0 &&
            lease.role == request.role && lease.mode == request.mode &&
            lease.has_holder({request.holder, request.holder_length});
@@ -141,7 +139,7 @@ bool is_resumed_by(const Lease& lease, const LeaseRequest& request) {
 
 // Whether the lease in the way stays for as long as the wait: it is bound to this session, or
 // pinned by this transaction. Or there is nothing to wait for, as it is the caller's to resume.
-bool waits_for_itself(const Decision& decision, const LeaseRequest& request) {
+static bool waits_for_itself(const Decision& decision, const LeaseRequest& request) {
     if (decision.in_the_way == 0)
         return false;
     const Lease& lease = *lease_at(decision.in_the_way);
@@ -152,6 +150,8 @@ bool waits_for_itself(const Decision& decision, const LeaseRequest& request) {
     return has_pinned_token(lease.token) || is_resumed_by(lease, request);
 }
 
+namespace {
+
 // What is in the way, copied under the partition's lock.
 struct SeenInTheWay {
     bool is_lease;
@@ -161,7 +161,9 @@ struct SeenInTheWay {
     int64 expires;
 };
 
-SeenInTheWay look_in_the_way(const LeaseWaiter& waiter, const Decision& decision) {
+} // namespace
+
+static SeenInTheWay look_in_the_way(const LeaseWaiter& waiter, const Decision& decision) {
     SeenInTheWay seen = {};
     const LeaseWaiter* first = first_in_queue(waiter.claim.node);
     if (decision.in_the_way == 0 && first != &waiter)
@@ -178,11 +180,11 @@ SeenInTheWay look_in_the_way(const LeaseWaiter& waiter, const Decision& decision
     return seen;
 }
 
-const char* name_of_lease(const LeaseRequest& request) {
+static const char* name_of_lease(const LeaseRequest& request) {
     return psprintf("lease \"%s\"", pnstrdup(request.key.bytes, request.key.length));
 }
 
-void log_wait(WaitLog* log, const LeaseRequest& request, const SeenInTheWay& seen) {
+static void log_wait(WaitLog* log, const LeaseRequest& request, const SeenInTheWay& seen) {
     const char* process = seen.pid == 0 ? "" : psprintf(", process %d", seen.pid);
     const char* detail = nullptr;
     if (seen.is_lease)
@@ -194,7 +196,7 @@ void log_wait(WaitLog* log, const LeaseRequest& request, const SeenInTheWay& see
     log->write(name_of_lease(request), detail);
 }
 
-LeaseAnswer granted_answer(const LeaseClaim& claim) {
+static LeaseAnswer granted_answer(const LeaseClaim& claim) {
     const Lease& lease = *lease_at(claim.lease);
     LeaseAnswer answer;
     answer.outcome = LeaseOutcome::kAcquired;
@@ -205,7 +207,7 @@ LeaseAnswer granted_answer(const LeaseClaim& claim) {
 }
 
 // The lease in the way, or else the claim at the head of the queue.
-LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim) {
+static LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim) {
     LeaseAnswer answer;
     bool recovering = decision.verdict == Verdict::kRecovering;
     answer.outcome = recovering ? LeaseOutcome::kRecovering : LeaseOutcome::kHeld;
@@ -222,7 +224,8 @@ LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim) {
 }
 
 // Makes durable, or clears, what a claim waits for besides leases.
-void do_work(LeaseDatabase* database, const LeaseRequest& request, const Decision& decision) {
+static void do_work(LeaseDatabase* database, const LeaseRequest& request,
+                    const Decision& decision) {
     if (decision.verdict == Verdict::kNotDurable)
         make_durable(database, decision.ttl);
     else
@@ -230,8 +233,8 @@ void do_work(LeaseDatabase* database, const LeaseRequest& request, const Decisio
 }
 
 // With the waiter in the queue and the partition's lock held; so it is on return.
-LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
-                          const Deadline& deadline, WaitLog* log) {
+static LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
+                                 const Deadline& deadline, WaitLog* log) {
     LWLock* lock = partition_lock(waiter->claim.partition);
     for (;;) {
         LeaseRoom room = LeaseRoom::kYes;
@@ -269,8 +272,8 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
 
 // The same, without the lock on return. False: the lease has expired before it was durable, and
 // another has it or waits for it.
-bool answer_in_turn(LeaseWaiter* waiter, const LeaseRequest& request, const Deadline& deadline,
-                    WaitLog* log, LeaseAnswer* answer) {
+static bool answer_in_turn(LeaseWaiter* waiter, const LeaseRequest& request,
+                           const Deadline& deadline, WaitLog* log, LeaseAnswer* answer) {
     *answer = wait_in_queue(waiter, request, deadline, log);
     LWLockRelease(partition_lock(waiter->claim.partition));
     if (answer->outcome != LeaseOutcome::kAcquired || !is_long_term(request))
@@ -281,8 +284,8 @@ bool answer_in_turn(LeaseWaiter* waiter, const LeaseRequest& request, const Dead
 }
 
 // The slow path: something must become durable first, or another lease is in the way.
-pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& request,
-                                       const Deadline& deadline) {
+static pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& request,
+                                              const Deadline& deadline) {
     LWLock* lock = partition_lock(request.key.partition);
     LeaseAnswer answer;
     WaitLog log;
@@ -303,7 +306,7 @@ pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& 
 }
 
 // Grants the waiter's claim if nothing is in its way and no waiter before it excludes it.
-Decision decide_in_turn(LeaseWaiter* waiter, const LeaseRequest& request) {
+static Decision decide_in_turn(LeaseWaiter* waiter, const LeaseRequest& request) {
     if (!has_queue(waiter->claim.node))
         return decide(&waiter->claim, monotonic_now());
     join(waiter, request);
@@ -314,8 +317,8 @@ Decision decide_in_turn(LeaseWaiter* waiter, const LeaseRequest& request) {
 }
 
 // With the partition's lock held.
-LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access,
-                     LeaseClaim* claim) {
+static LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request,
+                            LeaseAccess access, LeaseClaim* claim) {
     *claim = {};
     claim->database = database;
     claim->partition = request.key.partition;
@@ -329,8 +332,6 @@ LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, Lease
         release_node(claim->node);
     return room;
 }
-
-} // namespace
 
 void drop_claim(const LeaseClaim& claim) {
     free_lease(claim.lease);
@@ -433,4 +434,4 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
     return answer;
 }
 
-} // namespace interlock
+} // namespace interlock::lease

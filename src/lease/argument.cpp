@@ -2,7 +2,7 @@
 
 #include "lease/service.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 const char* default_holder(size_t* length) {
     const char* holder = application_name;
@@ -103,4 +103,4 @@ LeaseBond lease_bond_argument(const Arguments& arguments, int n) {
         "Use 'ttl' or 'session'. interlock.lock_key locks a key until the transaction ends.");
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -5,7 +5,7 @@
 #include "server/arguments.h"
 #include "server/deadline.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // A path of at most 1,024 bytes and 64 levels, none of which is empty; else 22023. The element,
 // from 1, is that of an array argument "keys".
@@ -33,4 +33,4 @@ const char* holder_argument(const Arguments& arguments, int n, size_t* length);
 // The default holder: the application's name, else the process.
 const char* default_holder(size_t* length);
 
-} // namespace interlock
+} // namespace interlock::lease

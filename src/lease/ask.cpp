@@ -5,9 +5,7 @@
 #include "server/caller.h"
 #include "sweeper/deadline.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::lease {
 
 constexpr const char* kChannel = "interlock_lease";
 
@@ -16,23 +14,23 @@ constexpr const char* kChannel = "interlock_lease";
 constexpr int64 kPatience = USECS_PER_SEC;
 constexpr int64 kLife = 3600 * USECS_PER_SEC;
 
-TicketOwner owner_of(const LeaseRequest& request) {
+static TicketOwner owner_of(const LeaseRequest& request) {
     return {request.role, request.mode, {request.holder, request.holder_length}};
 }
 
-bool has_missed(const LeaseTicket& ticket, int64 now) {
+static bool has_missed(const LeaseTicket& ticket, int64 now) {
     return ticket.notified != 0 && now >= ticket.notified + kPatience;
 }
 
 // Whether the lease is kept for the owner, who was just notified.
-bool is_awaited(const LeaseTicket& ticket, int64 now) {
+static bool is_awaited(const LeaseTicket& ticket, int64 now) {
     return ticket.notified != 0 && !ticket.is_open && !has_missed(ticket, now);
 }
 
 // --- Whether the lease can be had ----------------------------------------------------------------
 
 // Until when it certainly cannot; 0: it can.
-int64 blocked_until(LeaseDatabase* database, const LeaseTicket& ticket, int64 now) {
+static int64 blocked_until(LeaseDatabase* database, const LeaseTicket& ticket, int64 now) {
     if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
         return database->serves_from;
     Ref found = in_the_way_of(database, ticket.node, kind_of(ticket.mode), now);
@@ -44,12 +42,12 @@ int64 blocked_until(LeaseDatabase* database, const LeaseTicket& ticket, int64 no
     return lease.pins > 0 ? kNeverExpires : 0; // else its record is cleared by who acquires it
 }
 
-bool is_at_or_below(const char* key, size_t length, const char* above, size_t above_length) {
+static bool is_at_or_below(const char* key, size_t length, const char* above, size_t above_length) {
     return above_length <= length && memcmp(key, above, above_length) == 0 &&
            (above_length == length || key[above_length] == '/');
 }
 
-bool excludes(const LeaseTicket& ticket, const LeaseRequest& request) {
+static bool excludes(const LeaseTicket& ticket, const LeaseRequest& request) {
     if (ticket.mode == LeaseMode::kShared && request.mode == LeaseMode::kShared)
         return false;
     const LeaseNode& node = *node_at(ticket.node);
@@ -61,7 +59,7 @@ bool excludes(const LeaseTicket& ticket, const LeaseRequest& request) {
 }
 
 // The ticket of another caller for whom the lease is kept.
-const LeaseTicket* ticket_before(const LeaseRequest& request, int64 now) {
+static const LeaseTicket* ticket_before(const LeaseRequest& request, int64 now) {
     Ref* own = find_ticket(request.key, owner_of(request));
     for (Ref ref = *first_ticket(request.key.partition); ref != 0; ref = ticket_at(ref)->next) {
         const LeaseTicket& ticket = *ticket_at(ref);
@@ -71,7 +69,7 @@ const LeaseTicket* ticket_before(const LeaseRequest& request, int64 now) {
     return nullptr;
 }
 
-bool yields(const LeaseRequest& request, LeaseAnswer* answer) {
+static bool yields(const LeaseRequest& request, LeaseAnswer* answer) {
     LWLockAcquire(partition_lock(request.key.partition), LW_SHARED);
     const LeaseTicket* before = ticket_before(request, monotonic_now());
     if (before != nullptr) {
@@ -87,10 +85,12 @@ bool yields(const LeaseRequest& request, LeaseAnswer* answer) {
 
 // --- Asking --------------------------------------------------------------------------------------
 
-void wake_sweeper_at(int64 moment) {
+static void wake_sweeper_at(int64 moment) {
     if (moment != kNeverExpires)
         report_deadline_now(shown_time(moment));
 }
+
+namespace {
 
 struct Asked {
     LeaseRoom room;
@@ -98,10 +98,12 @@ struct Asked {
     int64 until; // 0: the lease can be had meanwhile
 };
 
-// The tickets that this session has asked for to end with it are in these partitions.
-uint64 bound_partitions = 0;
+} // namespace
 
-void end_bound_tickets(int, Datum) {
+// The tickets that this session has asked for to end with it are in these partitions.
+static uint64 bound_partitions = 0;
+
+static void end_bound_tickets(int, Datum) {
     auto is_bound = [](const LeaseTicket& ticket) { return ticket.pid == MyProcPid; };
     int64 count = 0;
     for (int i = 0; i < kLeasePartitions; i++) {
@@ -115,7 +117,7 @@ void end_bound_tickets(int, Datum) {
         wake_sweeper_at(monotonic_now());
 }
 
-void prepare_to_bind_ticket(int partition) {
+static void prepare_to_bind_ticket(int partition) {
     static bool registered = false;
     if (!registered)
         before_shmem_exit(end_bound_tickets, 0);
@@ -124,7 +126,7 @@ void prepare_to_bind_ticket(int partition) {
 }
 
 // Sessions that wait are served first.
-bool is_behind_waiters(const LeaseTicket& ticket, int partition) {
+static bool is_behind_waiters(const LeaseTicket& ticket, int partition) {
     if (!has_queue(ticket.node))
         return false;
     uint32 look = next_look(partition);
@@ -133,7 +135,7 @@ bool is_behind_waiters(const LeaseTicket& ticket, int partition) {
 }
 
 // A ticket that is there keeps its place.
-Asked take_ticket(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access) {
+static Asked take_ticket(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access) {
     int64 now = monotonic_now();
     Ref ref = 0;
     Ref* link = find_ticket(request.key, owner_of(request));
@@ -158,7 +160,7 @@ Asked take_ticket(LeaseDatabase* database, const LeaseRequest& request, LeaseAcc
     return {LeaseRoom::kYes, ticket->number, until};
 }
 
-Asked ask(LeaseDatabase* database, const LeaseRequest& request) {
+static Asked ask(LeaseDatabase* database, const LeaseRequest& request) {
     LWLock* lock = partition_lock(request.key.partition);
     if (request.bond == LeaseBond::kSession)
         prepare_to_bind_ticket(request.key.partition);
@@ -173,7 +175,7 @@ Asked ask(LeaseDatabase* database, const LeaseRequest& request) {
 }
 
 // The first of the holder's tickets for the key, of any role, with a higher number; 0: none.
-HeldToken ticket_after(const LeaseKey& key, std::string_view holder, int64 number) {
+static HeldToken ticket_after(const LeaseKey& key, std::string_view holder, int64 number) {
     HeldToken found = {0, InvalidOid};
     LWLockAcquire(partition_lock(key.partition), LW_SHARED);
     Ref node = find_node(key);
@@ -187,7 +189,7 @@ HeldToken ticket_after(const LeaseKey& key, std::string_view holder, int64 numbe
     return found;
 }
 
-void give_back_ticket(const LeaseRequest& request) {
+static void give_back_ticket(const LeaseRequest& request) {
     LWLockAcquire(partition_lock(request.key.partition), LW_EXCLUSIVE);
     Ref* link = find_ticket(request.key, owner_of(request));
     if (link != nullptr)
@@ -197,6 +199,8 @@ void give_back_ticket(const LeaseRequest& request) {
 
 // --- Notifying -----------------------------------------------------------------------------------
 
+namespace {
+
 // Of one look at the tickets of a partition: whom to notify, and when to look again.
 struct Turn {
     int64 numbers[64];
@@ -204,13 +208,15 @@ struct Turn {
     int64 next;
 };
 
-void choose(Turn* turn, LeaseTicket* ticket, int64 now) {
+} // namespace
+
+static void choose(Turn* turn, LeaseTicket* ticket, int64 now) {
     turn->numbers[turn->count++] = ticket->number;
     ticket->notified = now;
 }
 
 // The lease that was kept for somebody who has not come is open to all behind, until it is granted.
-void open_behind_missed(int partition, int64 now) {
+static void open_behind_missed(int partition, int64 now) {
     uint32 look = next_look(partition);
     bool any = false;
     for (Ref ref = *first_ticket(partition); ref != 0; ref = ticket_at(ref)->next) {
@@ -225,7 +231,8 @@ void open_behind_missed(int partition, int64 now) {
 }
 
 // Whether the ticket stays. One that was notified and has not come is over.
-bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, Turn* turn, int64 now) {
+static bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, Turn* turn,
+                      int64 now) {
     if (now >= ticket->asked + kLife || has_missed(*ticket, now))
         return false;
     turn->next = Min(turn->next, ticket->asked + kLife);
@@ -246,7 +253,7 @@ bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, Turn* 
 }
 
 // Under the partition's lock for a moment only, however many tickets there are to notify.
-Turn look_at_tickets(LeaseDatabase* database, int partition) {
+static Turn look_at_tickets(LeaseDatabase* database, int partition) {
     Turn turn = {};
     turn.next = kNeverExpires;
     LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
@@ -269,23 +276,23 @@ Turn look_at_tickets(LeaseDatabase* database, int partition) {
     return turn;
 }
 
-void send(const Turn& turn) {
+static void send(const Turn& turn) {
     for (int i = 0; i < turn.count; i++)
         Async_Notify(kChannel, psprintf(INT64_FORMAT, turn.numbers[i]));
 }
 
 // A full queue of notifications would fail the transaction. To ask how full it is removes what all
 // listeners have read, which nothing else does while it is full.
-bool has_room_for_notifications(double most_used) {
+static bool has_room_for_notifications(double most_used) {
     return DatumGetFloat8(DirectFunctionCall1(pg_notification_queue_usage, 0)) < most_used;
 }
 
-bool can_notify_here() {
+static bool can_notify_here() {
     return !IsTransactionBlock() && !IsSubTransaction() && has_room_for_notifications(0.5);
 }
 
 // Null: its leases were not used since the start.
-LeaseDatabase* used_database() {
+static LeaseDatabase* used_database() {
     LeaseDatabase* database;
     for (int i = 0; (database = lease_database_number(i)) != nullptr; i++)
         if (database->database == MyDatabaseId && database->loaded)
@@ -294,7 +301,7 @@ LeaseDatabase* used_database() {
 }
 
 // They are chosen again by the next look.
-void note_unsent(int partition, const Turn& turn) {
+static void note_unsent(int partition, const Turn& turn) {
     LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
     for (Ref ref = *first_ticket(partition); ref != 0; ref = ticket_at(ref)->next)
         for (int i = 0; i < turn.count; i++)
@@ -304,7 +311,7 @@ void note_unsent(int partition, const Turn& turn) {
 }
 
 // Whether more are due, else when to look again.
-bool notify_some(SweepRun* run, LeaseDatabase* database, int partition, int64* next) {
+static bool notify_some(SweepRun* run, LeaseDatabase* database, int partition, int64* next) {
     Turn turn = look_at_tickets(database, partition);
     *next = turn.next;
     char message[kErrorBytes];
@@ -316,7 +323,7 @@ bool notify_some(SweepRun* run, LeaseDatabase* database, int partition, int64* n
     return turn.count > 0 && turn.next <= monotonic_now();
 }
 
-void run_ticket_task(SweepRun* run, List*) {
+static void run_ticket_task(SweepRun* run, List*) {
     constexpr int kLooks = 8; // of a partition, in one run
     LeaseDatabase* database = used_database();
     if (database == nullptr)
@@ -335,8 +342,6 @@ void run_ticket_task(SweepRun* run, List*) {
             come_again(run, shown_time(next));
     }
 }
-
-} // namespace
 
 const SweepTask kTicketTask = {.activity = "notifying callers that wait for leases",
                                .run = run_ticket_task};
@@ -392,4 +397,4 @@ LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
     }
 }
 
-} // namespace interlock
+} // namespace interlock::lease

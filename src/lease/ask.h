@@ -12,7 +12,7 @@
 #include "lease/service.h"
 #include "sweeper/task.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // After ticket_notes: notifies in this transaction if it is one statement; else the sweeper does
 // it.
@@ -20,4 +20,4 @@ void notify_after_release(LeaseDatabase* database, int partition);
 
 extern const SweepTask kTicketTask;
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -5,7 +5,7 @@
 #include "table/restricted.h"
 #include "table/subscription.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 void audit_break(const BrokenLease& broken) {
     const LeaseKey& key = broken.key;
@@ -32,4 +32,4 @@ void log_break(const BrokenLease& broken) {
                     pnstrdup(broken.key.bytes, broken.key.length), broken.holder, broken.reason)));
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -3,7 +3,7 @@
 
 #include "lease/table.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 struct BrokenLease {
     LeaseKey key;
@@ -20,4 +20,4 @@ void audit_break(const BrokenLease& broken);
 // Logs that it is broken, after that.
 void log_break(const BrokenLease& broken);
 
-} // namespace interlock
+} // namespace interlock::lease

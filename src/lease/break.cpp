@@ -7,7 +7,7 @@
 #include "lease/ticket.h"
 #include "server/client.h"
 
-using namespace interlock;
+namespace interlock::lease {
 
 namespace {
 
@@ -21,17 +21,17 @@ struct Choice {
 
 enum class End { kBroken, kPinned, kGone };
 
-const char* reason_argument(const Arguments& arguments);
-List* breakable_at(const LeaseKey& key, int64 end, const char* reason);
-List* breakable_in(int partition, const Choice& choice, const char* reason);
-void check_pinners(const List* leases, bool terminates);
-[[noreturn]] void raise_pinned(const LeaseKey& key, const List* pids);
-bool matches(const char* key, size_t length, const Choice& choice);
-void drop_tickets(int partition, const Choice& choice);
-End break_one(LeaseDatabase* database, const BrokenLease& lease, bool terminates);
-List* pinners_of(const BrokenLease& lease);
-
 } // namespace
+
+static const char* reason_argument(const Arguments& arguments);
+static List* breakable_at(const LeaseKey& key, int64 end, const char* reason);
+static List* breakable_in(int partition, const Choice& choice, const char* reason);
+static void check_pinners(const List* leases, bool terminates);
+[[noreturn]] static void raise_pinned(const LeaseKey& key, const List* pids);
+static bool matches(const char* key, size_t length, const Choice& choice);
+static void drop_tickets(int partition, const Choice& choice);
+static End break_one(LeaseDatabase* database, const BrokenLease& lease, bool terminates);
+static List* pinners_of(const BrokenLease& lease);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(break_lease);
@@ -109,9 +109,7 @@ Datum break_leases(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-const char* reason_argument(const Arguments& arguments) {
+static const char* reason_argument(const Arguments& arguments) {
     const char* reason = arguments.string(1, "reason");
     if (reason[0] == '\0')
         refuse_empty("reason", "It is stored in interlock.lease_audit.");
@@ -122,12 +120,12 @@ const char* reason_argument(const Arguments& arguments) {
 
 // An ended lease stays as long as it is pinned. A waiter that is granted a lease meanwhile has a
 // token from `end` on, and keeps it.
-bool is_breakable(const Lease& lease, int64 end, int64 now) {
+static bool is_breakable(const Lease& lease, int64 end, int64 now) {
     return lease.token < end && (is_live(lease, now) || lease.pins > 0);
 }
 
 // A copy, for when the partition's lock is released.
-BrokenLease* copy_lease(const Lease& lease, const char* reason) {
+static BrokenLease* copy_lease(const Lease& lease, const char* reason) {
     const LeaseNode& node = *node_at(lease.node);
     auto* copy = static_cast<BrokenLease*>(palloc(sizeof(BrokenLease)));
     *copy = {lease_key(node.database, copy_of_key(node), node.length),
@@ -140,7 +138,7 @@ BrokenLease* copy_lease(const Lease& lease, const char* reason) {
 }
 
 // Those that are shared, and permits, can be several.
-List* breakable_at(const LeaseKey& key, int64 end, const char* reason) {
+static List* breakable_at(const LeaseKey& key, int64 end, const char* reason) {
     List* leases = NIL;
     LWLockAcquire(partition_lock(key.partition), LW_SHARED);
     int64 now = monotonic_now();
@@ -152,12 +150,12 @@ List* breakable_at(const LeaseKey& key, int64 end, const char* reason) {
     return leases;
 }
 
-bool is_of(Oid role, Ref node, const Choice& choice) {
+static bool is_of(Oid role, Ref node, const Choice& choice) {
     return (!OidIsValid(choice.role) || role == choice.role) &&
            node_at(node)->database == MyDatabaseId;
 }
 
-List* breakable_in(int partition, const Choice& choice, const char* reason) {
+static List* breakable_in(int partition, const Choice& choice, const char* reason) {
     List* leases = NIL;
     LWLockAcquire(partition_lock(partition), LW_SHARED);
     int64 now = monotonic_now();
@@ -170,7 +168,7 @@ List* breakable_in(int partition, const Choice& choice, const char* reason) {
     return leases;
 }
 
-bool matches(const char* key, size_t length, const Choice& choice) {
+static bool matches(const char* key, size_t length, const Choice& choice) {
     alignas(int32) char name[VARHDRSZ + kMaxLeaseKeyBytes];
     SET_VARSIZE(name, VARHDRSZ + length);
     memcpy(name + VARHDRSZ, key, length);
@@ -180,7 +178,7 @@ bool matches(const char* key, size_t length, const Choice& choice) {
 
 // Only of a role that is named: the others' owners are to be notified of the leases that are
 // broken.
-void drop_tickets(int partition, const Choice& choice) {
+static void drop_tickets(int partition, const Choice& choice) {
     if (!OidIsValid(choice.role))
         return;
     LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
@@ -195,7 +193,7 @@ void drop_tickets(int partition, const Choice& choice) {
 
 // --- Sessions that pin a lease -------------------------------------------------------------------
 
-void raise_pinned(const LeaseKey& key, const List* pids) {
+static void raise_pinned(const LeaseKey& key, const List* pids) {
     StringInfoData list;
     initStringInfo(&list);
     ListCell* cell;
@@ -209,7 +207,7 @@ void raise_pinned(const LeaseKey& key, const List* pids) {
                             "sessions.")));
 }
 
-[[noreturn]] void raise_pinned_here(const LeaseKey& key) {
+[[noreturn]] static void raise_pinned_here(const LeaseKey& key) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
                     errmsg("lease \"%s\" is pinned by the current transaction",
                            pnstrdup(key.bytes, key.length)),
@@ -217,7 +215,7 @@ void raise_pinned(const LeaseKey& key, const List* pids) {
 }
 
 // As pg_terminate_backend: superusers end any session, others none of a superuser.
-bool may_terminate(int32 pid) {
+static bool may_terminate(int32 pid) {
     PGPROC* process = BackendPidGetProc(pid);
     if (process == nullptr || superuser())
         return true;
@@ -228,7 +226,7 @@ bool may_terminate(int32 pid) {
            has_privs_of_role(GetUserId(), ROLE_PG_SIGNAL_BACKEND);
 }
 
-[[noreturn]] void raise_may_not_terminate(const LeaseKey& key, int32 pid) {
+[[noreturn]] static void raise_may_not_terminate(const LeaseKey& key, int32 pid) {
     ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                     errmsg("permission denied to end a session that pins lease \"%s\"",
                            pnstrdup(key.bytes, key.length)),
@@ -237,13 +235,13 @@ bool may_terminate(int32 pid) {
                             "it; only superusers can end a session of a superuser.")));
 }
 
-void check_may_call_terminate() {
+static void check_may_call_terminate() {
     if (check_function_privilege(F_PG_TERMINATE_BACKEND, GetUserId()) != ACLCHECK_OK)
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "pg_terminate_backend");
 }
 
 // Before the first of the leases of a key is broken.
-void check_pinners(const List* leases, bool terminates) {
+static void check_pinners(const List* leases, bool terminates) {
     List* pids = NIL;
     ListCell* cell;
     foreach (cell, leases)
@@ -262,7 +260,7 @@ void check_pinners(const List* leases, bool terminates) {
     }
 }
 
-List* pinners_of(const BrokenLease& lease) {
+static List* pinners_of(const BrokenLease& lease) {
     List* pids = NIL;
     LWLockAcquire(partition_lock(lease.key.partition), LW_SHARED);
     Ref ref = find_lease(find_node(lease.key), lease.token);
@@ -275,7 +273,7 @@ List* pinners_of(const BrokenLease& lease) {
 // Those that pin it now. Raises 42501 where the caller may not: the server's function checks that
 // for each process. As with any use of that function, a process whose transaction ends between the
 // look and the signal is not skipped. Whether there were any.
-bool terminate(const BrokenLease& lease) {
+static bool terminate(const BrokenLease& lease) {
     List* pids = pinners_of(lease);
     if (pids == NIL)
         return false;
@@ -291,7 +289,8 @@ bool terminate(const BrokenLease& lease) {
 // --- Breaking ------------------------------------------------------------------------------------
 
 // With `breaks` false: what would happen.
-End end_one(LeaseDatabase* database, const BrokenLease& lease, bool also_pinned, bool breaks) {
+static End end_one(LeaseDatabase* database, const BrokenLease& lease, bool also_pinned,
+                   bool breaks) {
     End end = End::kGone;
     with_lease(lease.key, lease.token, [&](Ref ref) {
         if (ref == 0)
@@ -308,7 +307,7 @@ End end_one(LeaseDatabase* database, const BrokenLease& lease, bool also_pinned,
 }
 
 // The audit is in the transaction, the rest is at once. A lease that has ended is not pinned anew.
-End break_one(LeaseDatabase* database, const BrokenLease& lease, bool terminates) {
+static End break_one(LeaseDatabase* database, const BrokenLease& lease, bool terminates) {
     constexpr long kPause = 10;
     End end = end_one(database, lease, terminates, false);
     if (end != End::kBroken)
@@ -330,4 +329,4 @@ End break_one(LeaseDatabase* database, const BrokenLease& lease, bool terminates
     return End::kBroken;
 }
 
-} // namespace
+} // namespace interlock::lease

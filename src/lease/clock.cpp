@@ -1,6 +1,6 @@
 #include "lease/clock.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 int64 monotonic_now() {
 #ifdef CLOCK_BOOTTIME
@@ -18,4 +18,4 @@ TimestampTz shown_time(int64 moment) {
     return moment == kNeverExpires ? DT_NOEND : shown + (moment - monotonic_now());
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -10,13 +10,11 @@
 #include "lease/usage.h"
 #include "table/part.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 int requirements_part;
 
-namespace {
-
-void load_requirement(TableInfo* info, const Trigger* trigger) {
+static void load_requirement(TableInfo* info, const Trigger* trigger) {
     auto* requirements = part_of<LeaseRequirements>(info, requirements_part);
     if (requirements == nullptr) {
         requirements = static_cast<LeaseRequirements*>(palloc0(sizeof(LeaseRequirements)));
@@ -35,12 +33,10 @@ constexpr TablePart kPart = {
     .mechanism = &kLeaseMechanism,
 };
 
-void define_settings() {
+static void define_settings() {
     define_lease_settings();
     define_lease_usage_settings();
 }
-
-} // namespace
 
 extern const Concept kLeaseConcept = {
     .name = "lease",
@@ -53,4 +49,4 @@ extern const Concept kLeaseConcept = {
     .part_count = 1,
 };
 
-} // namespace interlock
+} // namespace interlock::lease

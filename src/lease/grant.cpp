@@ -3,12 +3,10 @@
 #include "contention/count.h"
 #include "lease/ticket.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::lease {
 
 // Not as the server stops.
-void count_expiry(const Lease& lease) {
+static void count_expiry(const Lease& lease) {
     if (!IsUnderPostmaster)
         return;
     const LeaseNode& node = *node_at(lease.node);
@@ -18,20 +16,22 @@ void count_expiry(const Lease& lease) {
           Counter::kExpiries);
 }
 
-LeaseKind kind_of_claim(const LeaseClaim& claim) { return kind_of(lease_at(claim.lease)->mode); }
+static LeaseKind kind_of_claim(const LeaseClaim& claim) {
+    return kind_of(lease_at(claim.lease)->mode);
+}
 
-bool excludes(LeaseKind wanted, LeaseKind held) {
+static bool excludes(LeaseKind wanted, LeaseKind held) {
     return wanted == kExclusiveKind || held == kExclusiveKind;
 }
 
-bool any_excludes(LeaseKind wanted, const uint32 counts[2]) {
+static bool any_excludes(LeaseKind wanted, const uint32 counts[2]) {
     return counts[kExclusiveKind] > 0 || (wanted == kExclusiveKind && counts[kSharedKind] > 0);
 }
 
 // --- Conflicting leases --------------------------------------------------------------------------
 
 // A lease at the key that excludes the kind and cannot be dropped.
-Ref in_the_way_at(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
+static Ref in_the_way_at(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
     if (!any_excludes(wanted, node_at(node)->here))
         return 0;
     Ref next;
@@ -44,7 +44,7 @@ Ref in_the_way_at(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now
 }
 
 // The first of the siblings, from this one on, that the counts lead to.
-Ref excluding(Ref sibling, LeaseKind wanted) {
+static Ref excluding(Ref sibling, LeaseKind wanted) {
     while (sibling != 0 && !any_excludes(wanted, node_at(sibling)->here) &&
            !any_excludes(wanted, node_at(sibling)->below))
         sibling = node_at(sibling)->next_sibling;
@@ -52,7 +52,7 @@ Ref excluding(Ref sibling, LeaseKind wanted) {
 }
 
 // The next key of a walk below `top`, after the key *node, which is left for it: descendants first.
-Ref next_excluding(Ref top, Ref* node, LeaseKind wanted) {
+static Ref next_excluding(Ref top, Ref* node, LeaseKind wanted) {
     Ref next = excluding(node_at(*node)->first_child, wanted);
     while (next == 0 && *node != top) {
         Ref left = *node;
@@ -66,7 +66,7 @@ Ref next_excluding(Ref top, Ref* node, LeaseKind wanted) {
 // A lease below the key, which has users, that excludes the kind and cannot be dropped. As a drop
 // may drop a key, the walk is a user of those on its path. It goes on from there and does not begin
 // anew: others wait for the lock meanwhile.
-Ref in_the_way_below(LeaseDatabase* database, Ref top, LeaseKind wanted, int64 now) {
+static Ref in_the_way_below(LeaseDatabase* database, Ref top, LeaseKind wanted, int64 now) {
     if (!any_excludes(wanted, node_at(top)->below))
         return 0;
     Ref found = 0;
@@ -87,7 +87,7 @@ Ref in_the_way_below(LeaseDatabase* database, Ref top, LeaseKind wanted, int64 n
 }
 
 // Of a permit's key that is full: the permit that ends first.
-Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
+static Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
     int taken = 0;
     Ref first = 0;
     Ref next;
@@ -102,8 +102,8 @@ Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
     return claim.capacity != 0 && taken >= claim.capacity ? first : 0;
 }
 
-pg_attribute_always_inline Ref search_the_way(LeaseDatabase* database, Ref node, LeaseKind wanted,
-                                              int64 now) {
+static pg_attribute_always_inline Ref search_the_way(LeaseDatabase* database, Ref node,
+                                                     LeaseKind wanted, int64 now) {
     for (Ref level = node; level != 0; level = node_at(level)->parent) {
         Ref found = in_the_way_at(database, level, wanted, now);
         if (found != 0)
@@ -112,7 +112,7 @@ pg_attribute_always_inline Ref search_the_way(LeaseDatabase* database, Ref node,
     return in_the_way_below(database, node, wanted, now);
 }
 
-Ref in_the_way(const LeaseClaim& claim, int64 now) {
+static Ref in_the_way(const LeaseClaim& claim, int64 now) {
     Ref found = search_the_way(claim.database, claim.node, kind_of_claim(claim), now);
     if (found == 0 && lease_at(claim.lease)->mode == LeaseMode::kPermit)
         found = permit_in_the_way(claim, now);
@@ -120,7 +120,7 @@ Ref in_the_way(const LeaseClaim& claim, int64 now) {
 }
 
 // An ended lease is in the way while it has a record or is pinned.
-Decision decide_in_the_way(Ref ref, int64 now) {
+static Decision decide_in_the_way(Ref ref, int64 now) {
     const Lease& lease = *lease_at(ref);
     if (is_live(lease, now))
         return {Verdict::kInTheWay, ref, lease.expires};
@@ -130,7 +130,7 @@ Decision decide_in_the_way(Ref ref, int64 now) {
 }
 
 // A lease that is there already, as it was reclaimed or has a record, has a holder.
-Decision decide_in_grace(const LeaseClaim& claim, int64 now) {
+static Decision decide_in_grace(const LeaseClaim& claim, int64 now) {
     Ref found = in_the_way(claim, now);
     if (found != 0 && is_live(*lease_at(found), now))
         return decide_in_the_way(found, now);
@@ -139,24 +139,24 @@ Decision decide_in_grace(const LeaseClaim& claim, int64 now) {
 
 // --- What has to be durable ----------------------------------------------------------------------
 
-bool is_long(const Lease& lease) { return lease.pid != 0 || lease.long_term; }
+static bool is_long(const Lease& lease) { return lease.pid != 0 || lease.long_term; }
 
-int64 wanted_time(const Lease& lease) { return is_long(lease) ? 0 : lease.ttl; }
+static int64 wanted_time(const Lease& lease) { return is_long(lease) ? 0 : lease.ttl; }
 
 // Others can lose leases of the partition all the time: what counts is what was in the way.
-void note_free(LeaseClaim* claim) {
+static void note_free(LeaseClaim* claim) {
     if (!claim->is_free)
         claim->lost_until = claim->database->lost_in[claim->partition];
     claim->is_free = true;
 }
 
-bool is_covered(const LeaseClaim& claim, int64 now) {
+static bool is_covered(const LeaseClaim& claim, int64 now) {
     const Lease& lease = *lease_at(claim.lease);
     return knows_losses(claim.database, claim.lost_until) &&
            (is_long(lease) || covers(claim.database, now + lease.ttl));
 }
 
-bool grant(const LeaseClaim& claim, int64 now) {
+static bool grant(const LeaseClaim& claim, int64 now) {
     Lease* lease = lease_at(claim.lease);
     lease->token = next_token(claim.database, *node_at(claim.node), lease->role, lease->mode);
     if (lease->token == 0)
@@ -169,8 +169,6 @@ bool grant(const LeaseClaim& claim, int64 now) {
         note_grant_for_tickets(claim.partition, claim.node);
     return true;
 }
-
-} // namespace
 
 Ref in_the_way_of(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
     return search_the_way(database, node, wanted, now);
@@ -277,4 +275,4 @@ void drop_expired_leases() {
     }
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -3,7 +3,7 @@
 
 #include "lease/service.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // A requested lease, complete but for the token and the times.
 struct LeaseClaim {
@@ -77,4 +77,4 @@ bool drop_ended(Ref ref); // one that is known to be over
 void drop_expired_in(int partition);
 void drop_expired_leases();
 
-} // namespace interlock
+} // namespace interlock::lease

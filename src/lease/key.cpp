@@ -1,6 +1,6 @@
 #include "lease/key.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 int compare_keys(const LeaseKey& left, const LeaseKey& right) {
     auto rank = [](char byte) { return byte == '/' ? 0 : static_cast<unsigned char>(byte) + 1; };
@@ -19,4 +19,4 @@ bool are_related(const LeaseKey& key, const LeaseKey& other) {
     return compare_keys(key, other) == 0 || is_ancestor(key, other) || is_ancestor(other, key);
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 constexpr size_t kMaxLeaseKeyBytes = 1024;
 constexpr int kMaxLeaseLevels = 64;
@@ -39,4 +39,4 @@ int compare_keys(const LeaseKey& left, const LeaseKey& right);
 bool is_ancestor(const LeaseKey& key, const LeaseKey& other);
 bool are_related(const LeaseKey& key, const LeaseKey& other); // the same, or one above the other
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -7,16 +7,12 @@
 #include "server/result_row.h"
 #include "server/shared_memory.h"
 
-using namespace interlock;
+namespace interlock::lease {
 
-namespace {
-
-Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticket);
-Datum release_by_holder(const Arguments& arguments, const LeaseKey& key);
-int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal& renewal);
-[[noreturn]] void raise_not_held(const LeaseKey& key, int64 token);
-
-} // namespace
+static Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticket);
+static Datum release_by_holder(const Arguments& arguments, const LeaseKey& key);
+static int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal& renewal);
+[[noreturn]] static void raise_not_held(const LeaseKey& key, int64 token);
 
 extern "C" {
 
@@ -135,8 +131,10 @@ struct RowText {
     }
 };
 
+} // namespace
+
 // outcome, token, expires_at, holder, ticket
-Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticket) {
+static Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticket) {
     RowText outcome;
     RowText holder;
     Datum values[5] = {outcome.set(lease_outcome_name(answer.outcome)), Int64GetDatum(answer.token),
@@ -148,7 +146,7 @@ Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticke
 }
 
 // A caller without a token has no lease, or one of its name, or a ticket.
-pg_noinline Datum release_by_holder(const Arguments& arguments, const LeaseKey& key) {
+static pg_noinline Datum release_by_holder(const Arguments& arguments, const LeaseKey& key) {
     if (!arguments.is_null(1))
         refuse_argument("holder", "must not be given with a token");
     size_t length;
@@ -165,7 +163,7 @@ pg_noinline Datum release_by_holder(const Arguments& arguments, const LeaseKey& 
 }
 
 // The earliest expiry of all that are of the name; 0: none is.
-pg_noinline int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal& renewal) {
+static pg_noinline int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal& renewal) {
     LeaseDatabase* database = lease_database();
     int64 first = 0;
     ListCell* cell;
@@ -179,7 +177,7 @@ pg_noinline int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal& renew
 }
 
 // Of a lease that is the caller's; what is not does not exist.
-const char* why_not_held(const LeaseKey& key, int64 token) {
+static const char* why_not_held(const LeaseKey& key, int64 token) {
     const char* why = "gone";
     with_own_lease(key, token, LW_SHARED, [&](Ref ref) {
         if (ref != 0)
@@ -188,7 +186,7 @@ const char* why_not_held(const LeaseKey& key, int64 token) {
     return why;
 }
 
-void raise_not_held(const LeaseKey& key, int64 token) {
+static void raise_not_held(const LeaseKey& key, int64 token) {
     char* name = pnstrdup(key.bytes, key.length);
     ereport(
         ERROR,
@@ -200,11 +198,7 @@ void raise_not_held(const LeaseKey& key, int64 token) {
                  "Roll back: another may have it, as interlock.lease_of(key) shows.")));
 }
 
-} // namespace
-
 // ---- arguments and results ----------------------------------------------------------------------
-
-namespace interlock {
 
 const char* lease_outcome_name(LeaseOutcome outcome) {
     switch (outcome) {
@@ -230,6 +224,8 @@ struct Area {
     void (*attach)(void* memory, bool found);
 };
 
+} // namespace
+
 constexpr Area kAreas[] = {
     {"pg_interlock lease usage", lease_usage_size, attach_lease_usage},
     {"pg_interlock lease memory", lease_memory_size, attach_lease_memory},
@@ -238,21 +234,19 @@ constexpr Area kAreas[] = {
     {"pg_interlock lease service", lease_service_size, attach_lease_service},
 };
 
-void request_memory() {
+static void request_memory() {
     for (const Area& area : kAreas)
         RequestAddinShmemSpace(MAXALIGN(area.size()) + kMemoryUnit);
     RequestNamedLWLockTranche(kLeaseTranche, kLeasePartitions);
 }
 
-void attach_memory() {
+static void attach_memory() {
     bool found = false;
     for (const Area& area : kAreas)
         area.attach(ShmemInitStruct(area.name, area.size(), &found), found);
     if (!found)
         restore_leases();
 }
-
-} // namespace
 
 void preload_leases() {
     DefineCustomIntVariable("interlock.max_leases", "How many leases there can be at once.",
@@ -262,4 +256,4 @@ void preload_leases() {
     add_shared_area({request_memory, attach_memory});
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -13,7 +13,7 @@
 #include "lease/queue.h"
 #include "server/deadline.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 struct LeaseRequest {
     LeaseKey key;
@@ -184,4 +184,4 @@ void forget_bound_lease(int64 token);
 // Requests the shared memory and defines the setting of its size.
 void preload_leases();
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -7,7 +7,7 @@
 #include "lease/waits.h"
 #include "server/result_row.h"
 
-using namespace interlock;
+namespace interlock::lease {
 
 namespace {
 
@@ -24,26 +24,33 @@ struct Listed {
     int waiters; // that it keeps waiting
 };
 
-Listed* copy_of(const Listed& listed, Ref lease, Ref node);
+} // namespace
+
+static Listed* copy_of(const Listed& listed, Ref lease, Ref node);
 
 using PutRow = void (*)(ReturnSetInfo* output, const Listed& listed);
-void put_lease_row(ReturnSetInfo* output, const Listed& listed);
-void put_waiter_row(ReturnSetInfo* output, const Listed& listed);
-void put_look_row(ReturnSetInfo* output, const Listed& listed);
-void put_held_row(ReturnSetInfo* output, const Listed& listed);
+static void put_lease_row(ReturnSetInfo* output, const Listed& listed);
+static void put_waiter_row(ReturnSetInfo* output, const Listed& listed);
+static void put_look_row(ReturnSetInfo* output, const Listed& listed);
+static void put_held_row(ReturnSetInfo* output, const Listed& listed);
+
+namespace {
 
 // The leases that keep the waiters of a partition waiting, one for each waiter.
 struct Awaited {
     Ref* leases; // as many as there can be waiters
     int count;
 };
-void find_awaited(int partition, Awaited* awaited);
-int count_waiters(const Awaited& awaited, Ref lease);
+
+} // namespace
+
+static void find_awaited(int partition, Awaited* awaited);
+static int count_waiters(const Awaited& awaited, Ref lease);
 
 // Runs collect(partition, add) under the partition's lock, and puts a row for each that was added.
 template <typename Collect>
-void list_partition(int partition, LWLockMode mode, Collect&& collect, ReturnSetInfo* output,
-                    PutRow put_row) {
+static void list_partition(int partition, LWLockMode mode, Collect&& collect, ReturnSetInfo* output,
+                           PutRow put_row) {
     MemoryContext memory =
         AllocSetContextCreate(CurrentMemoryContext, "listed leases", ALLOCSET_DEFAULT_SIZES);
     MemoryContext saved = MemoryContextSwitchTo(memory);
@@ -60,12 +67,12 @@ void list_partition(int partition, LWLockMode mode, Collect&& collect, ReturnSet
     MemoryContextDelete(memory);
 }
 
-LWLockMode share(int) { return LW_SHARED; }
+static LWLockMode share(int) { return LW_SHARED; }
 
 // The same for all partitions. A standby has no leases.
 template <typename Collect>
-Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row,
-               LWLockMode (*mode)(int partition) = share) {
+static Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row,
+                      LWLockMode (*mode)(int partition) = share) {
     InitMaterializedSRF(fcinfo, 0);
     if (RecoveryInProgress())
         return 0;
@@ -77,8 +84,6 @@ Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row,
     }
     return 0;
 }
-
-} // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_leases);
@@ -163,9 +168,7 @@ Datum lease_of(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-Listed* copy_of(const Listed& listed, Ref lease, Ref node) {
+static Listed* copy_of(const Listed& listed, Ref lease, Ref node) {
     auto* copy = static_cast<Listed*>(palloc(sizeof(Listed)));
     *copy = listed;
     copy->lease = *lease_at(lease);
@@ -179,7 +182,7 @@ Listed* copy_of(const Listed& listed, Ref lease, Ref node) {
     return copy;
 }
 
-const char* mode_name(LeaseMode mode) {
+static const char* mode_name(LeaseMode mode) {
     switch (mode) {
     case LeaseMode::kExclusive:
         return "exclusive";
@@ -191,7 +194,7 @@ const char* mode_name(LeaseMode mode) {
     return nullptr;
 }
 
-Datum ttl_of(const Lease& lease) {
+static Datum ttl_of(const Lease& lease) {
     auto* interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
     interval->time = lease.ttl;
     return IntervalPGetDatum(interval);
@@ -199,7 +202,7 @@ Datum ttl_of(const Lease& lease) {
 
 // key, mode, holder, token, since, expires_at, ttl, pid, pins, durable, pinned_by, pinned_since,
 // role, released
-void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
+static void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
     const Lease& lease = listed.lease;
     Datum values[14] = {CStringGetTextDatum(listed.key),
                         CStringGetTextDatum(mode_name(lease.mode)),
@@ -224,7 +227,7 @@ void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
 }
 
 // mode, holder, token, role, pid, since, expires_at, blocks_key, pinned_by, pinned_since
-void put_look_row(ReturnSetInfo* output, const Listed& listed) {
+static void put_look_row(ReturnSetInfo* output, const Listed& listed) {
     const Lease& lease = listed.lease;
     Datum values[10] = {CStringGetTextDatum(mode_name(lease.mode)),
                         CStringGetTextDatum(listed.holder),
@@ -244,7 +247,7 @@ void put_look_row(ReturnSetInfo* output, const Listed& listed) {
 }
 
 // With the partition's lock held, exclusively if it has waiters.
-void find_awaited(int partition, Awaited* awaited) {
+static void find_awaited(int partition, Awaited* awaited) {
     awaited->count = 0;
     if (!LWLockHeldByMeInMode(partition_lock(partition), LW_EXCLUSIVE))
         return;
@@ -254,7 +257,7 @@ void find_awaited(int partition, Awaited* awaited) {
     });
 }
 
-int count_waiters(const Awaited& awaited, Ref lease) {
+static int count_waiters(const Awaited& awaited, Ref lease) {
     int count = 0;
     for (int i = 0; i < awaited.count; i++)
         count += awaited.leases[i] == lease;
@@ -262,7 +265,7 @@ int count_waiters(const Awaited& awaited, Ref lease) {
 }
 
 // name, holder, role, pid, since, expires_at, waiters, mode
-void put_held_row(ReturnSetInfo* output, const Listed& listed) {
+static void put_held_row(ReturnSetInfo* output, const Listed& listed) {
     const Lease& lease = listed.lease;
     int pid = lease.pid == 0 && lease.pins > 0 ? linitial_int(listed.pinners) : lease.pid;
     Datum values[8] = {CStringGetTextDatum(listed.key),
@@ -279,7 +282,7 @@ void put_held_row(ReturnSetInfo* output, const Listed& listed) {
 }
 
 // key, mode, holder, pid, since, place
-void put_waiter_row(ReturnSetInfo* output, const Listed& listed) {
+static void put_waiter_row(ReturnSetInfo* output, const Listed& listed) {
     Datum values[6] = {
         CStringGetTextDatum(listed.key),    CStringGetTextDatum(mode_name(listed.lease.mode)),
         CStringGetTextDatum(listed.holder), Int32GetDatum(listed.pid),
@@ -288,4 +291,4 @@ void put_waiter_row(ReturnSetInfo* output, const Listed& listed) {
     add_result_row(output, values, nulls);
 }
 
-} // namespace
+} // namespace interlock::lease

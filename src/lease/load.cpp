@@ -2,12 +2,10 @@
 
 #include "lease/grant.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::lease {
 
 // R2, R11: when the last short lease from before the restart has certainly expired.
-int64 end_of_grace(const LeaseState& state, const Boot& boot) {
+static int64 end_of_grace(const LeaseState& state, const Boot& boot) {
     if (!has_grace() || state.token_high == 0)
         return 0;
     if (is_same_boot(state.boot, boot) && state.timeline == GetWALInsertionTimeLine())
@@ -17,7 +15,7 @@ int64 end_of_grace(const LeaseState& state, const Boot& boot) {
 
 // R11: what another timeline gave out after it was last heard of is below the next step of the
 // timeline's bits, and so is what came before pg_upgrade, which counts timelines anew.
-int64 first_token(const LeaseState& state) {
+static int64 first_token(const LeaseState& state) {
     constexpr int64 kTimelineStep = INT64CONST(1) << 48;
     constexpr int64 kLastStep = PG_INT64_MAX / kTimelineStep;
     static_assert(kTimelineStep % kTokenStep == 0);
@@ -30,7 +28,7 @@ int64 first_token(const LeaseState& state) {
 
 // With a clean stop, all is as it was. Otherwise what was saved is of another time. The page may
 // have been written for this run already, by a call that was canceled before it used it.
-void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boot& boot) {
+static void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boot& boot) {
     bool is_saved_one = state.run == database->saved_run || state.run == database->run;
     bool clean = database->saved && is_saved_one && state.token_high > 0 &&
                  state.timeline == GetWALInsertionTimeLine();
@@ -55,7 +53,7 @@ void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boo
 
 // The remaining time of a long lease at the start of a run. After a reboot the system's clock
 // decides, but not before the grace is over, as that clock may be wrong.
-int64 time_left(const LeaseDatabase& database, const LongLease& record, const Boot& boot) {
+static int64 time_left(const LeaseDatabase& database, const LongLease& record, const Boot& boot) {
     int64 now = monotonic_now();
     if (is_same_boot(record.boot, boot))
         return record.lease.expires - now;
@@ -63,7 +61,7 @@ int64 time_left(const LeaseDatabase& database, const LongLease& record, const Bo
     return Max(left, database.serves_from - now);
 }
 
-bool put_if_there_is_room(const LongLease& record, StorePlace place) {
+static bool put_if_there_is_room(const LongLease& record, StorePlace place) {
     LeaseKey key = lease_key(MyDatabaseId, record.key, record.key_length);
     LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
     Ref lease = put_former_lease(key, record.lease, record.text(), place);
@@ -71,7 +69,7 @@ bool put_if_there_is_room(const LongLease& record, StorePlace place) {
     return lease != 0;
 }
 
-void put_long_lease(const LongLease& record, StorePlace place) {
+static void put_long_lease(const LongLease& record, StorePlace place) {
     if (put_if_there_is_room(record, place))
         return;
     drop_expired_leases(); // which other databases keep until somebody looks for room
@@ -85,7 +83,7 @@ void put_long_lease(const LongLease& record, StorePlace place) {
                      "server.")));
 }
 
-void load_long_leases(const LeaseDatabase& database, Relation store, const Boot& boot) {
+static void load_long_leases(const LeaseDatabase& database, Relation store, const Boot& boot) {
     change_long_leases(store, [&](LongLease* record, StorePlace place) {
         int64 left = time_left(database, *record, boot);
         record->lease.expires = monotonic_now() + left;
@@ -99,7 +97,7 @@ void load_long_leases(const LeaseDatabase& database, Relation store, const Boot&
 
 // LEA-50: a database that was made of a template has none of its leases, and so no grace. Its
 // tokens go on above those of the template.
-LeaseState begin_copy(Relation store, const Boot& boot) {
+static LeaseState begin_copy(Relation store, const Boot& boot) {
     LeaseState own = {};
     change_long_leases(store, [](LongLease* record, StorePlace) { record->lease.token = 0; });
     change_state(store, [&](LeaseState* state) {
@@ -116,7 +114,7 @@ LeaseState begin_copy(Relation store, const Boot& boot) {
 }
 
 // One backend loads, the others wait for it at the store.
-void load_leases(LeaseDatabase* database) {
+static void load_leases(LeaseDatabase* database) {
     Relation store = open_store();
     LockRelation(store, ShareUpdateExclusiveLock);
     if (!database->loaded) {
@@ -136,8 +134,6 @@ void load_leases(LeaseDatabase* database) {
     close_store(store);
 }
 
-} // namespace
-
 LeaseDatabase* lease_database() {
     LeaseDatabase* database = own_database();
     if (!database->loaded)
@@ -146,4 +142,4 @@ LeaseDatabase* lease_database() {
     return database;
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -4,10 +4,10 @@
 
 #include "lease/service.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // This database's leases, ready to be used. The first call of a run reads the store, and writes the
 // number of the run into it (R10). Raises 55000 without preload, 25006 on a standby.
 LeaseDatabase* lease_database();
 
-} // namespace interlock
+} // namespace interlock::lease

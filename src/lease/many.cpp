@@ -7,7 +7,7 @@
 #include "server/client.h"
 #include "server/result_row.h"
 
-using namespace interlock;
+namespace interlock::lease {
 
 namespace {
 
@@ -23,13 +23,13 @@ struct Many {
     int refused; // the request that stopped the call
 };
 
-Many read_many(const Arguments& arguments, LeaseDatabase* database);
-LeaseAnswer acquire_all(Many* many, const Deadline& deadline);
-bool resume_all(Many* many, LeaseAnswer* answer);
-void count_answers(const Many& many, const LeaseAnswer& answer);
-Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& answer);
-
 } // namespace
+
+static Many read_many(const Arguments& arguments, LeaseDatabase* database);
+static LeaseAnswer acquire_all(Many* many, const Deadline& deadline);
+static bool resume_all(Many* many, LeaseAnswer* answer);
+static void count_answers(const Many& many, const LeaseAnswer& answer);
+static Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& answer);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(acquire_leases);
@@ -50,17 +50,15 @@ Datum acquire_leases(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // --- Arguments -----------------------------------------------------------------------------------
 
-int order_of_paths(const void* left, const void* right, void* keys) {
+static int order_of_paths(const void* left, const void* right, void* keys) {
     const auto& a = static_cast<LeaseKey*>(keys)[*static_cast<const int*>(left)];
     const auto& b = static_cast<LeaseKey*>(keys)[*static_cast<const int*>(right)];
     return compare_keys(a, b);
 }
 
-[[noreturn]] void raise_overlap(const LeaseKey& key, const LeaseKey& other) {
+[[noreturn]] static void raise_overlap(const LeaseKey& key, const LeaseKey& other) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("key \"%s\" excludes key \"%s\" of the same call",
                            pnstrdup(key.bytes, key.length), pnstrdup(other.bytes, other.length)),
@@ -69,13 +67,13 @@ int order_of_paths(const void* left, const void* right, void* keys) {
 
 // Of shared leases, too: a waiter for the lower key would be in the way of the call that it waits
 // for.
-void check_overlaps(const Many& many) {
+static void check_overlaps(const Many& many) {
     for (int i = 1; i < many.count; i++)
         if (is_ancestor(many.requests[i - 1].key, many.requests[i].key))
             raise_overlap(many.requests[i - 1].key, many.requests[i].key);
 }
 
-Many read_many(const Arguments& arguments, LeaseDatabase* database) {
+static Many read_many(const Arguments& arguments, LeaseDatabase* database) {
     ArrayType* array = DatumGetArrayTypeP(arguments.required(0, "keys"));
     Datum* values;
     bool* nulls;
@@ -120,7 +118,7 @@ Many read_many(const Arguments& arguments, LeaseDatabase* database) {
 
 // Releases the leases of the call, which were not returned to the client yet. After an error the
 // store is not touched: the record of a long one stays until something in its way is requested.
-void give_back_granted(int, Datum argument) {
+static void give_back_granted(int, Datum argument) {
     auto* many = reinterpret_cast<Many*>(DatumGetPointer(argument));
     for (int i = 0; i < many->count; i++) {
         if (many->tokens[i] != 0)
@@ -131,7 +129,7 @@ void give_back_granted(int, Datum argument) {
 }
 
 // One after the other, in order, until one is refused.
-LeaseAnswer take_in_order(Many* many, const Deadline& deadline) {
+static LeaseAnswer take_in_order(Many* many, const Deadline& deadline) {
     LeaseAnswer answer;
     for (int i = 0; i < many->count; i++) {
         many->requests[i].has_others = i > 0;
@@ -145,14 +143,14 @@ LeaseAnswer take_in_order(Many* many, const Deadline& deadline) {
 }
 
 // After a cancel, with the records that are there.
-[[noreturn]] void give_back_all(const Many& many) {
+[[noreturn]] static void give_back_all(const Many& many) {
     for (int i = 0; i < many.count; i++)
         give_back_recorded(many.database, many.requests[i].key, many.tokens[i]);
     raise_not_on_standbys();
 }
 
 // The end of the ttl for leases with records, which are durable before it begins.
-int64 record_all(const Many& many, int64 ttl) {
+static int64 record_all(const Many& many, int64 ttl) {
     for (int64 reserve = kRecordReserve;;) {
         int64 began = monotonic_now();
         int64 until = began + ttl + reserve;
@@ -169,7 +167,7 @@ int64 record_all(const Many& many, int64 ttl) {
 }
 
 // For others the horizon is durable before it.
-int64 cover_all(const Many& many, int64 ttl) {
+static int64 cover_all(const Many& many, int64 ttl) {
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         int64 expires = monotonic_now() + ttl;
@@ -182,7 +180,7 @@ int64 cover_all(const Many& many, int64 ttl) {
 // Whether all leases of the call are held still: one can be broken, or released by its holder's
 // name, while others are waited for or become durable. Runs body(Ref) for each.
 template <typename Body>
-bool holds_all(const Many& many, Body&& body) {
+static bool holds_all(const Many& many, Body&& body) {
     int held = 0;
     for (int i = 0; i < many.count; i++)
         with_lease(many.requests[i].key, many.tokens[i], [&](Ref lease) {
@@ -195,7 +193,7 @@ bool holds_all(const Many& many, Body&& body) {
 }
 
 // Sets the expiry of the leases of the call, and returns it; 0: one of them is gone.
-int64 begin_time(const Many& many) {
+static int64 begin_time(const Many& many) {
     int64 ttl = many.requests[0].ttl;
     int64 expires = ttl > longest_short_lease() ? record_all(many, ttl) : cover_all(many, ttl);
     int64 span = expires - monotonic_now();
@@ -210,7 +208,7 @@ int64 begin_time(const Many& many) {
 }
 
 // The same for leases that end with the session.
-int64 bind_all(const Many& many) {
+static int64 bind_all(const Many& many) {
     if (!holds_all(many, [](Ref) {}))
         return 0;
     for (int i = 0; i < many.count; i++)
@@ -219,7 +217,7 @@ int64 bind_all(const Many& many) {
 }
 
 // The holder has all of them, as after an answer that was lost: they are renewed.
-bool resume_all(Many* many, LeaseAnswer* answer) {
+static bool resume_all(Many* many, LeaseAnswer* answer) {
     auto* leases = static_cast<LeaseToken*>(palloc(sizeof(LeaseToken) * many->count));
     for (int i = 0; i < many->count; i++) {
         LeaseRequest request = many->requests[i];
@@ -239,7 +237,7 @@ bool resume_all(Many* many, LeaseAnswer* answer) {
     return true;
 }
 
-pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
+static pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
     LeaseAnswer answer;
     bool is_bound = many->bond == LeaseBond::kSession;
     if (is_bound)
@@ -268,12 +266,12 @@ pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
     return answer;
 }
 
-bool has_leases(const LeaseAnswer& answer) {
+static bool has_leases(const LeaseAnswer& answer) {
     return answer.outcome == LeaseOutcome::kAcquired || answer.outcome == LeaseOutcome::kResumed;
 }
 
 // The key that has stopped the call has its answer, the others were acquired or not asked for.
-void count_answers(const Many& many, const LeaseAnswer& answer) {
+static void count_answers(const Many& many, const LeaseAnswer& answer) {
     bool acquired = has_leases(answer);
     for (int i = 0; i < many.count; i++)
         if (acquired || i != many.refused)
@@ -283,7 +281,7 @@ void count_answers(const Many& many, const LeaseAnswer& answer) {
 }
 
 // outcome, tokens, expires_at, blocked_by, holder
-Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& answer) {
+static Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& answer) {
     bool acquired = has_leases(answer);
     auto* tokens = static_cast<Datum*>(palloc(sizeof(Datum) * (many.given + 1)));
     for (int i = 0; i < many.given; i++)
@@ -305,4 +303,4 @@ Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& 
     return result_row(fcinfo, values, nulls);
 }
 
-} // namespace
+} // namespace interlock::lease

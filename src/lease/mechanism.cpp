@@ -4,11 +4,9 @@
 #include "table/settings_json.h"
 #include "table/trigger.h"
 
-namespace interlock {
+namespace interlock::lease {
 
-namespace {
-
-Reading read(Oid, const Trigger* trigger, Setting* setting) {
+static Reading read(Oid, const Trigger* trigger, Setting* setting) {
     if (argument_count(trigger) == 0 || parse_template(trigger->tgargs[0]).count == 0)
         return Reading::kForged;
     int count = argument_count(trigger) - 1;
@@ -19,8 +17,6 @@ Reading read(Oid, const Trigger* trigger, Setting* setting) {
     return Reading::kFound;
 }
 
-} // namespace
-
 extern const Mechanism kLeaseMechanism = {
     .name = "require_lease",
     .enable = "require_lease",
@@ -29,4 +25,4 @@ extern const Mechanism kLeaseMechanism = {
     .read = read,
 };
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -3,8 +3,8 @@
 
 #include "table/mechanism.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 extern const Mechanism kLeaseMechanism;
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -2,7 +2,7 @@
 
 #include "server/role_usage.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 int max_leases = 65536;
 char* lease_memory = nullptr;
@@ -17,21 +17,24 @@ struct MemoryHeader {
     Ref used;
     Ref most[2]; // by access
 };
+
+} // namespace
+
 static_assert(sizeof(MemoryHeader) <= kMemoryUnit);
 
-MemoryHeader* header = nullptr;
+static MemoryHeader* header = nullptr;
 
-Ref* next_of(void* unit) {
+static Ref* next_of(void* unit) {
     return reinterpret_cast<Ref*>(static_cast<char*>(unit) + kChainedBytes);
 }
-Ref* next_of(Ref unit) { return next_of(at<char>(unit)); }
+static Ref* next_of(Ref unit) { return next_of(at<char>(unit)); }
 
-Ref units_for_superusers() {
+static Ref units_for_superusers() {
     constexpr Ref kLeast = 128; // however few leases there are
     return Max(superuser_reserve(max_leases) * kUnitsPerLease, kLeast);
 }
 
-Ref take_unit() {
+static Ref take_unit() {
     Ref unit = header->free;
     if (unit == 0)
         return header->fresh++;
@@ -39,7 +42,7 @@ Ref take_unit() {
     return unit;
 }
 
-Ref allocate_shared(Ref count, LeaseAccess access) {
+static Ref allocate_shared(Ref count, LeaseAccess access) {
     SpinLockAcquire(&header->lock);
     Ref first = 0;
     if (header->used + count <= header->most[static_cast<int>(access)]) {
@@ -52,7 +55,7 @@ Ref allocate_shared(Ref count, LeaseAccess access) {
     return first;
 }
 
-void free_shared(Ref first, Ref count) {
+static void free_shared(Ref first, Ref count) {
     Ref last = first;
     for (Ref i = 1; i < count; i++)
         last = *next_of(last);
@@ -67,20 +70,25 @@ void free_shared(Ref first, Ref count) {
 
 // The units of the key and the lease of a short name.
 constexpr int kMaxSpare = kUnitsPerLease;
-Ref spare[kMaxSpare];
-int spare_count = 0;
+static Ref spare[kMaxSpare];
+static int spare_count = 0;
+
+namespace {
 
 enum class Keeping : uint8 { kNotYet, kOn, kOver };
-Keeping keeping = Keeping::kNotYet;
 
-void give_back_spare(int, Datum) {
+} // namespace
+
+static Keeping keeping = Keeping::kNotYet;
+
+static void give_back_spare(int, Datum) {
     keeping = Keeping::kOver;
     while (spare_count > 0)
         free_shared(spare[--spare_count], 1);
 }
 
 // Not in the postmaster: all processes that it forks would share its cached units.
-void begin_keeping() {
+static void begin_keeping() {
     if (keeping != Keeping::kNotYet || !IsUnderPostmaster)
         return;
     on_shmem_exit(give_back_spare, 0);
@@ -88,13 +96,13 @@ void begin_keeping() {
 }
 
 // Not the reserve of superusers. A stale number does no harm.
-bool may_keep() {
+static bool may_keep() {
     return keeping == Keeping::kOn && spare_count < kMaxSpare &&
            header->used <= header->most[static_cast<int>(LeaseAccess::kOrdinary)];
 }
 
 // False: it is not kept.
-bool keep(Ref piece) {
+static bool keep(Ref piece) {
     begin_keeping();
     if (!may_keep())
         return false;
@@ -106,7 +114,7 @@ bool keep(Ref piece) {
 
 // Runs body(char* part, size_t from, size_t size) for the part of the text in each unit.
 template <typename Body>
-void for_each_part(const void* piece, size_t offset, size_t length, Body&& body) {
+static void for_each_part(const void* piece, size_t offset, size_t length, Body&& body) {
     auto* unit = static_cast<char*>(const_cast<void*>(piece));
     for (size_t from = 0; from < length; offset = 0) {
         size_t size = Min(kChainedBytes - offset, length - from);
@@ -116,8 +124,6 @@ void for_each_part(const void* piece, size_t offset, size_t length, Body&& body)
             unit = at<char>(*next_of(unit));
     }
 }
-
-} // namespace
 
 // Units for all leases and for the caches of processes, the reserve of superusers, and the header.
 size_t lease_memory_size() {
@@ -178,4 +184,4 @@ bool is_long_text(const void* piece, size_t offset, const char* text, size_t len
     return same;
 }
 
-} // namespace interlock
+} // namespace interlock::lease

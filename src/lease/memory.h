@@ -15,7 +15,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // A place in the region, in units of kMemoryUnit; 0: none.
 using Ref = uint32;
@@ -91,4 +91,4 @@ inline bool is_text(const void* piece, size_t offset, const char* text, size_t l
     return is_long_text(piece, offset, text, length);
 }
 
-} // namespace interlock
+} // namespace interlock::lease

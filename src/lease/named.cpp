@@ -1,6 +1,6 @@
 #include "lease/named.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 namespace {
 
@@ -10,26 +10,26 @@ struct NamedGrant {
     Oid role;
 };
 
-NamedGrant grants[1024] = {};
+} // namespace
 
-uint64 hash_of(const LeaseKey& key, std::string_view holder) {
+static NamedGrant grants[1024] = {};
+
+static uint64 hash_of(const LeaseKey& key, std::string_view holder) {
     uint64 hash = hash_bytes_extended(reinterpret_cast<const unsigned char*>(holder.data()),
                                       static_cast<int>(holder.size()), 0);
     return hash_bytes_extended(reinterpret_cast<const unsigned char*>(key.bytes),
                                static_cast<int>(key.length), hash);
 }
 
-NamedGrant* place_of(uint64 hash) { return &grants[hash % lengthof(grants)]; }
+static NamedGrant* place_of(uint64 hash) { return &grants[hash % lengthof(grants)]; }
 
-bool is_held_still(const LeaseKey& key, int64 token) {
+static bool is_held_still(const LeaseKey& key, int64 token) {
     LWLockAcquire(partition_lock(key.partition), LW_SHARED);
     Ref lease = find_lease(find_node(key), token);
     bool is_held = lease != 0 && !lease_at(lease)->is_given_back();
     LWLockRelease(partition_lock(key.partition));
     return is_held;
 }
-
-} // namespace
 
 void note_named_grant(const LeaseKey& key, Oid role, std::string_view holder, int64 token) {
     uint64 hash = hash_of(key, holder);
@@ -46,4 +46,4 @@ int64 last_named_token(LeaseDatabase* database, const LeaseKey& key, std::string
     return PG_INT64_MAX;
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -6,7 +6,7 @@
 
 #include "lease/service.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // After a grant to this session, or a lease that it has resumed. A session remembers about a
 // thousand names.
@@ -16,4 +16,4 @@ void note_named_grant(const LeaseKey& key, Oid role, std::string_view holder, in
 // still. The highest number if that is not known, or if its own was released. With no lock held.
 int64 last_named_token(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -3,9 +3,7 @@
 #include "lease/path.h"
 #include "server/key_parts.h"
 
-using namespace interlock;
-
-namespace interlock {
+namespace interlock::lease {
 
 // The bytes of / and % are part of no other character in a server encoding.
 void append_level(StringInfo path, const char* level) {
@@ -18,11 +16,7 @@ void append_level(StringInfo path, const char* level) {
             appendStringInfoChar(path, *at);
 }
 
-} // namespace interlock
-
-namespace {
-
-Datum join_levels(const KeyParts& parts) {
+static Datum join_levels(const KeyParts& parts) {
     StringInfoData path;
     initStringInfo(&path);
     for (int i = 0; i < parts.count; i++) {
@@ -37,8 +31,6 @@ Datum join_levels(const KeyParts& parts) {
     return PointerGetDatum(cstring_to_text_with_len(path.data, path.len));
 }
 
-} // namespace
-
 extern "C" {
 PG_FUNCTION_INFO_V1(key_path);
 PG_FUNCTION_INFO_V1(key_path_any);
@@ -50,3 +42,5 @@ Datum key_path_text_and_any(PG_FUNCTION_ARGS) {
     return join_levels(text_and_any_key_parts(fcinfo));
 }
 }
+
+} // namespace interlock::lease

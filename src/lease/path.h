@@ -3,10 +3,10 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // Appends a level with its slashes as %2F and its percent signs as %25, so that it stays one level
 // and no two levels look alike.
 void append_level(StringInfo path, const char* level);
 
-} // namespace interlock
+} // namespace interlock::lease

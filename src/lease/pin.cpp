@@ -5,7 +5,7 @@
 #include "lease/role.h"
 #include "server/transaction_list.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 namespace {
 
@@ -16,7 +16,11 @@ struct Pin {
     int64 token;
 };
 
-TransactionList<Pin> pins = {};
+} // namespace
+
+static TransactionList<Pin> pins = {};
+
+namespace {
 
 struct BoundLease {
     int64 token; // hash key
@@ -24,11 +28,13 @@ struct BoundLease {
     char key[kMaxLeaseKeyBytes];
 };
 
-HTAB* bound_leases = nullptr;
-int64 spare_count = 0; // free entries: their tokens are 0, -1, -2 and so on
+} // namespace
+
+static HTAB* bound_leases = nullptr;
+static int64 spare_count = 0; // free entries: their tokens are 0, -1, -2 and so on
 
 // Waiters know when a live lease ends.
-void unpin(const Pin& pin) {
+static void unpin(const Pin& pin) {
     LWLockAcquire(partition_lock(pin.partition), LW_EXCLUSIVE);
     Lease* lease = lease_at(pin.lease);
     remove_pinner(lease);
@@ -37,7 +43,7 @@ void unpin(const Pin& pin) {
     LWLockRelease(partition_lock(pin.partition));
 }
 
-void unpin_all(XactEvent event, void*) {
+static void unpin_all(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE && pins.count > 0)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("cannot prepare a transaction that has asserted a lease")));
@@ -51,13 +57,17 @@ void unpin_all(XactEvent event, void*) {
     pins.forget();
 }
 
+namespace {
+
 struct PinAttempt {
     bool held;
     LeaseRoom room; // for the list of the processes that pin the lease
     Oid role;       // whose room that is
 };
 
-PinAttempt try_to_pin(const LeaseKey& key, int64 token, LeaseAccess access) {
+} // namespace
+
+static PinAttempt try_to_pin(const LeaseKey& key, int64 token, LeaseAccess access) {
     bool was_pinned = has_pinned_token(token);
     PinAttempt attempt = {false, LeaseRoom::kYes, InvalidOid};
     with_own_lease(key, token, was_pinned ? LW_SHARED : LW_EXCLUSIVE, [&](Ref ref) {
@@ -76,18 +86,18 @@ PinAttempt try_to_pin(const LeaseKey& key, int64 token, LeaseAccess access) {
     return attempt;
 }
 
-void end_bound_lease(LeaseDatabase* database, const BoundLease& bound) {
+static void end_bound_lease(LeaseDatabase* database, const BoundLease& bound) {
     (void)end_lease_of(database, lease_key(MyDatabaseId, bound.key, bound.length), bound.token,
                        LeaseEnd::kLost);
 }
 
-int newest_first(const void* left, const void* right) {
+static int newest_first(const void* left, const void* right) {
     int64 a = (*static_cast<BoundLease* const*>(left))->token;
     int64 b = (*static_cast<BoundLease* const*>(right))->token;
     return (a < b) - (a > b);
 }
 
-void end_bound_leases(int, Datum) {
+static void end_bound_leases(int, Datum) {
     LeaseDatabase* database = find_or_make_database(MyDatabaseId);
     int64 count = 0;
     auto** all = static_cast<BoundLease**>(
@@ -105,8 +115,6 @@ void end_bound_leases(int, Datum) {
         end_bound_lease(database, *all[i]);
     free(all);
 }
-
-} // namespace
 
 bool pin_lease(const LeaseKey& key, int64 token) {
     PreventCommandIfParallelMode("interlock.assert_lease()"); // a worker's ends before the query
@@ -179,4 +187,4 @@ void forget_bound_lease(int64 token) {
         hash_search(bound_leases, &token, HASH_REMOVE, nullptr);
 }
 
-} // namespace interlock
+} // namespace interlock::lease

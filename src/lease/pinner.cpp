@@ -2,14 +2,12 @@
 
 #include "lease/queue.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::lease {
 
 constexpr uint32 kListUnits = 1;
 
 // Puts the process at the front of the list, in a new piece of it if the first one is full.
-LeaseRoom push(Lease* lease, Ref* list, int process, LeaseAccess access) {
+static LeaseRoom push(Lease* lease, Ref* list, int process, LeaseAccess access) {
     if (*list == 0 || at<PinList>(*list)->count == lengthof(PinList::processes)) {
         if (!add_to_charge(&lease->charge, kListUnits, access))
             return LeaseRoom::kRoleIsFull;
@@ -27,7 +25,7 @@ LeaseRoom push(Lease* lease, Ref* list, int process, LeaseAccess access) {
     return LeaseRoom::kYes;
 }
 
-int pop(Lease* lease, Ref* list) {
+static int pop(Lease* lease, Ref* list) {
     auto* first = at<PinList>(*list);
     int process = first->processes[--first->count];
     if (first->count == 0) {
@@ -39,14 +37,14 @@ int pop(Lease* lease, Ref* list) {
     return process;
 }
 
-int* place_of(Ref list, int process) {
+static int* place_of(Ref list, int process) {
     for (Ref ref = list;; ref = at<PinList>(ref)->next)
         for (int i = 0; i < at<PinList>(ref)->count; i++)
             if (at<PinList>(ref)->processes[i] == process)
                 return &at<PinList>(ref)->processes[i];
 }
 
-LeaseRoom add_to_list(Lease* lease, int process, LeaseAccess access) {
+static LeaseRoom add_to_list(Lease* lease, int process, LeaseAccess access) {
     Ref list = lease->pins == 1 ? 0 : lease->pinned_by;
     LeaseRoom room = LeaseRoom::kYes;
     if (list == 0)
@@ -59,7 +57,7 @@ LeaseRoom add_to_list(Lease* lease, int process, LeaseAccess access) {
 }
 
 // The last one left has its place in the lease again.
-void remove_from_list(Lease* lease, int process) {
+static void remove_from_list(Lease* lease, int process) {
     int* place = place_of(lease->pinned_by, process);
     int other = pop(lease, &lease->pinned_by);
     if (other != process)
@@ -67,8 +65,6 @@ void remove_from_list(Lease* lease, int process) {
     if (lease->pins == 2)
         lease->pinned_by = static_cast<uint32>(pop(lease, &lease->pinned_by));
 }
-
-} // namespace
 
 LeaseRoom add_pinner(Lease* lease, LeaseAccess access) {
     int process = number_of_process();
@@ -105,4 +101,4 @@ Pinner pinner_of(int process) {
     return {GetPGProcByNumber(process)->pid, waiter_number(process + 1)->pinning_since};
 }
 
-} // namespace interlock
+} // namespace interlock::lease

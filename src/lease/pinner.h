@@ -7,7 +7,7 @@
 
 #include "lease/table.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // With the lock of the lease's partition held exclusively. The list counts for the role of the
 // lease.
@@ -46,4 +46,4 @@ void for_each_pinner(const Lease& lease, Body&& body) {
             body(pinner_of(at<PinList>(ref)->processes[i]));
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -2,29 +2,27 @@
 
 #include "sweeper/deadline.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::lease {
 
 // A waiter behind another for the same key wakes up a little later than that one, in case it is
 // paused.
 constexpr int64 kLater = 10000;
 
-LeaseWaiter* waiters = nullptr;
+static LeaseWaiter* waiters = nullptr;
 
-int number_of(const LeaseWaiter* waiter) { return static_cast<int>(waiter - waiters) + 1; }
+static int number_of(const LeaseWaiter* waiter) { return static_cast<int>(waiter - waiters) + 1; }
 
-LeaseMode mode_of(const LeaseClaim& claim) { return lease_at(claim.lease)->mode; }
+static LeaseMode mode_of(const LeaseClaim& claim) { return lease_at(claim.lease)->mode; }
 
 // --- Earlier waiters -----------------------------------------------------------------------------
 
-void note(uint32* seen, bool* seen_exclusive, uint32 look, bool exclusive) {
+static void note(uint32* seen, bool* seen_exclusive, uint32 look, bool exclusive) {
     *seen_exclusive = exclusive || (*seen == look && *seen_exclusive);
     *seen = look;
 }
 
 // A waiter that sleeps longer than that must be woken.
-void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
+static void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
     bool earlier = moment < waiter->wake_at;
     if (earlier || waiter->wake_at <= now)
         waiter->wake_at = moment;
@@ -33,7 +31,7 @@ void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
 }
 
 // Whether the lease may be the waiter's own: of its session, its transaction or its holder.
-bool may_be_own(const LeaseWaiter& waiter, const Lease& lease) {
+static bool may_be_own(const LeaseWaiter& waiter, const Lease& lease) {
     const Lease& wanted = *lease_at(waiter.claim.lease);
     return lease.pid == waiter.pid || (waiter.has_pins && lease.pins > 0) ||
            (waiter.resumes && lease.role == wanted.role && lease.mode == wanted.mode &&
@@ -42,23 +40,21 @@ bool may_be_own(const LeaseWaiter& waiter, const Lease& lease) {
 
 // Wakes a waiter that may wait for itself from now on. It is not woken for the same lease again, as
 // waiters that are awake look at each other.
-void note_in_the_way(LeaseWaiter* waiter, Ref ref, bool is_asking) {
+static void note_in_the_way(LeaseWaiter* waiter, Ref ref, bool is_asking) {
     int64 token = ref == 0 ? 0 : lease_at(ref)->token;
     if (token != waiter->seen && ref != 0 && !is_asking && may_be_own(*waiter, *lease_at(ref)))
         SetLatch(waiter->latch);
     waiter->seen = token;
 }
 
-void note_end_for_tickets() {
+static void note_end_for_tickets() {
     if (ticket_notes.is_deferred)
         ticket_notes.has_ended = true;
     else
         report_deadline_now(GetCurrentTimestamp());
 }
 
-int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
-
-} // namespace
+static int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
 
 TicketNotes ticket_notes = {};
 
@@ -121,16 +117,12 @@ void leave_queue(LeaseWaiter* waiter) {
 
 bool has_queue(Ref node) { return node_at(root_of(node))->first_waiter != 0; }
 
-namespace {
-
 // R4: the lease of a waiter that has passed others may be in the way of their claims, and be lost
 // before these are decided again.
-void note_passed(const LeaseNode& root) {
+static void note_passed(const LeaseNode& root) {
     for (int number = root.first_waiter; number != 0; number = waiter_number(number)->next)
         waiter_number(number)->claim.is_free = false;
 }
-
-} // namespace
 
 Decision serve_queue(Ref node, const LeaseWaiter* asking) {
     LeaseNode* root = node_at(root_of(node));
@@ -214,4 +206,4 @@ int waiter_count() { return MaxBackends + NUM_AUXILIARY_PROCS; }
 
 LeaseWaiter* waiter_number(int number) { return &waiters[number - 1]; }
 
-} // namespace interlock
+} // namespace interlock::lease

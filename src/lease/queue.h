@@ -13,7 +13,7 @@
 
 #include "lease/grant.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // One for each backend, on a cache line of its own.
 struct alignas(PG_CACHE_LINE_SIZE) LeaseWaiter {
@@ -97,4 +97,4 @@ void for_each_waiter(int partition, Body&& body) {
     }
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -2,12 +2,10 @@
 
 #include "lease/lease.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::lease {
 
 // With an expiry that is never earlier than that of the lease, if that has one yet.
-LongLease record_of(const Lease& lease, const LeaseKey& key, int64 until) {
+static LongLease record_of(const Lease& lease, const LeaseKey& key, int64 until) {
     LongLease record = {};
     record.key_length = static_cast<uint16>(key.length);
     record.holder_length = lease.holder_length;
@@ -22,9 +20,11 @@ LongLease record_of(const Lease& lease, const LeaseKey& key, int64 until) {
     return record;
 }
 
-bool is_same_place(const StorePlace& left, const StorePlace& right) {
+static bool is_same_place(const StorePlace& left, const StorePlace& right) {
     return left.block == right.block && left.offset == right.offset;
 }
+
+namespace {
 
 // A lease that is over but for its record.
 struct Stale {
@@ -37,7 +37,12 @@ struct StaleLeases {
     RecordOf* records;
     int count;
 };
+
+} // namespace
+
 constexpr int kMostAtOnce = 64;
+
+namespace {
 
 // What is wanted, in whose way expired leases are to end.
 struct Wanted {
@@ -45,20 +50,23 @@ struct Wanted {
     LeaseMode mode;
 };
 
-bool is_in_the_way(const Lease& lease, const Wanted& wanted) {
+} // namespace
+
+static bool is_in_the_way(const Lease& lease, const Wanted& wanted) {
     if (lease.mode != LeaseMode::kExclusive && wanted.mode != LeaseMode::kExclusive)
         return false;
     KeyRoom room;
     return are_related(key_of(*node_at(lease.node), room), *wanted.key);
 }
 
-void end_if_expired(LeaseDatabase* database, Ref ref, const Wanted& wanted, int64 now) {
+static void end_if_expired(LeaseDatabase* database, Ref ref, const Wanted& wanted, int64 now) {
     const Lease& lease = *lease_at(ref);
     if (!lease.ended && wanted.key != nullptr && is_in_the_way(lease, wanted))
         (void)drop_if_over(database, ref, now); // it stays, as it has a record
 }
 
-void find_stale(LeaseDatabase* database, int partition, const Wanted& wanted, StaleLeases* stale) {
+static void find_stale(LeaseDatabase* database, int partition, const Wanted& wanted,
+                       StaleLeases* stale) {
     stale->count = 0;
     LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
     int64 now = monotonic_now();
@@ -81,8 +89,8 @@ void find_stale(LeaseDatabase* database, int partition, const Wanted& wanted, St
 
 // Notes the place that was just written. Whether the lease is still there; `former` is where
 // another record of it is then.
-bool take_place(const LeaseKey& key, const LongLease& record, StorePlace place, StorePlace* former,
-                bool* is_current) {
+static bool take_place(const LeaseKey& key, const LongLease& record, StorePlace place,
+                       StorePlace* former, bool* is_current) {
     bool is_there = false;
     *former = kNoPlace;
     with_lease(key, record.lease.token, [&](Ref ref) {
@@ -101,8 +109,8 @@ bool take_place(const LeaseKey& key, const LongLease& record, StorePlace place, 
 // The place is noted before the record is durable, as that can take long and be canceled: the
 // process that ends the lease then clears the record. A record of it elsewhere is cleared after
 // this one in the WAL, so that a crash leaves one of them at least.
-RecordWrite write_and_flush(LeaseDatabase* database, const LeaseKey& key, const LongLease& record,
-                            StorePlace place, bool* is_current) {
+static RecordWrite write_and_flush(LeaseDatabase* database, const LeaseKey& key,
+                                   const LongLease& record, StorePlace place, bool* is_current) {
     if (place.block == InvalidBlockNumber)
         place.block = pg_atomic_read_u32(&database->free_block);
     Relation store = open_store();
@@ -123,7 +131,7 @@ RecordWrite write_and_flush(LeaseDatabase* database, const LeaseKey& key, const 
 
 // The expiry that is returned to the holder, once a record until `until` is durable; 0: the lease
 // is over, as another client waits for it, or the record does not last as long.
-int64 begin_time(Ref ref, int64 ttl, int64 earliest, int64 until, bool* is_over) {
+static int64 begin_time(Ref ref, int64 ttl, int64 earliest, int64 until, bool* is_over) {
     int64 now = monotonic_now();
     Lease* lease = lease_at(ref);
     *is_over =
@@ -138,8 +146,6 @@ int64 begin_time(Ref ref, int64 ttl, int64 earliest, int64 until, bool* is_over)
     lease->span = lease->expires - now;
     return expires;
 }
-
-} // namespace
 
 // The record is written until it says what memory says: another renewal may be at work too.
 RecordWrite write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 until) {
@@ -202,9 +208,7 @@ int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, in
     }
 }
 
-namespace {
-
-void clear(LeaseDatabase* database, int partition, const Wanted& wanted) {
+static void clear(LeaseDatabase* database, int partition, const Wanted& wanted) {
     StaleLeases stale = {static_cast<Stale*>(palloc(sizeof(Stale) * kMostAtOnce)),
                          static_cast<RecordOf*>(palloc(sizeof(RecordOf) * kMostAtOnce)), 0};
     for (find_stale(database, partition, wanted, &stale); stale.count > 0;
@@ -226,8 +230,6 @@ void clear(LeaseDatabase* database, int partition, const Wanted& wanted) {
     pfree(stale.records);
 }
 
-} // namespace
-
 void clear_records(LeaseDatabase* database, int partition) {
     clear(database, partition, {nullptr, LeaseMode::kShared});
 }
@@ -243,4 +245,4 @@ void make_room(LeaseDatabase* database) {
         clear_records(database, i);
 }
 
-} // namespace interlock
+} // namespace interlock::lease

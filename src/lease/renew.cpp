@@ -6,15 +6,15 @@
 #include "lease/named.h"
 #include "lease/role.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::lease {
 
 constexpr int64 kDefaultTtl = 30 * USECS_PER_SEC;
 
-bool is_half_over(const Lease& lease) {
+static bool is_half_over(const Lease& lease) {
     return lease.pid == 0 && lease.expires - monotonic_now() < lease.span / 2;
 }
+
+namespace {
 
 enum class Renewal {
     kDone,
@@ -25,8 +25,11 @@ enum class Renewal {
     kBound,       // to a session: it has no time for at_least
 };
 
+} // namespace
+
 // R7, and then as a grant with the former token.
-Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, int64* expires) {
+static Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token,
+                          int64* expires) {
     int64 now = monotonic_now();
     Lease* lease = lease_at(claim.lease);
     if (!is_former_token(claim.database, token) ||
@@ -50,8 +53,8 @@ Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, in
     return Renewal::kDone;
 }
 
-Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token,
-                const LeaseRenewal& renewal, int64* expires) {
+static Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token,
+                       const LeaseRenewal& renewal, int64* expires) {
     if (!is_former_token(database, token))
         return Renewal::kLost;
     LeaseRequest request = {};
@@ -83,7 +86,7 @@ Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token,
 
 // Of the holder's leases at the key, of any role, in the order in which find_lease() meets them:
 // a list of HeldToken.
-List* tokens_of_holder(const LeaseKey& key, std::string_view holder) {
+static List* tokens_of_holder(const LeaseKey& key, std::string_view holder) {
     List* tokens = NIL;
     LWLockAcquire(partition_lock(key.partition), LW_SHARED);
     Ref node = find_node(key);
@@ -100,7 +103,7 @@ List* tokens_of_holder(const LeaseKey& key, std::string_view holder) {
 }
 
 // Whether a lease that is released stays; then it ends when it may.
-bool has_to_stay(Lease* lease, int64 now) {
+static bool has_to_stay(Lease* lease, int64 now) {
     if (lease->stay == LeaseStay::kNone || lease->stay_until() <= now)
         return false;
     lease->stay = LeaseStay::kReleased;
@@ -111,12 +114,12 @@ bool has_to_stay(Lease* lease, int64 now) {
 }
 
 // R9, with the time that is left. A crash before that leaves the old expiry.
-void shorten_record(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+static void shorten_record(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     if (write_record(database, key, token, 0) == RecordWrite::kCanceled)
         raise_not_on_standbys();
 }
 
-bool is_lost(const Lease& lease, int64 now) {
+static bool is_lost(const Lease& lease, int64 now) {
     return lease.is_given_back() || (lease.expires <= now && has_queue(lease.node));
 }
 
@@ -125,7 +128,8 @@ bool is_lost(const Lease& lease, int64 now) {
 // An expired lease is renewed if nothing was granted since and no client waits in its tree. One
 // that lasts too long for the horizon gets a record, also if this renewal is short: a longer one
 // can have failed before it was recorded.
-Renewal can_renew(LeaseDatabase* database, Ref ref, int64 ttl, int64 at_least, int64* expires) {
+static Renewal can_renew(LeaseDatabase* database, Ref ref, int64 ttl, int64 at_least,
+                         int64* expires) {
     if (ref == 0)
         return Renewal::kUnknown;
     const Lease& lease = *lease_at(ref);
@@ -143,7 +147,7 @@ Renewal can_renew(LeaseDatabase* database, Ref ref, int64 ttl, int64 at_least, i
 }
 
 // After kDone: renews it. Whether it is late.
-bool extend_lease(Ref ref, int64 ttl, int64 at_least, int64 expires) {
+static bool extend_lease(Ref ref, int64 ttl, int64 at_least, int64 expires) {
     Lease* lease = lease_at(ref);
     bool is_late = is_half_over(*lease);
     if (lease->pid != 0)
@@ -157,13 +161,11 @@ bool extend_lease(Ref ref, int64 ttl, int64 at_least, int64 expires) {
     return is_late;
 }
 
-void count_renewal(const LeaseKey& key, bool is_late) {
+static void count_renewal(const LeaseKey& key, bool is_late) {
     count(line_of(key), Counter::kRenewals);
     if (is_late)
         count(line_of(key), Counter::kLateRenewals);
 }
-
-} // namespace
 
 int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token,
                      const LeaseRenewal& renewal) {
@@ -335,4 +337,4 @@ bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, Lea
     return is_there;
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -3,7 +3,7 @@
 #include "lease/argument.h"
 #include "lease/lease.h"
 
-using namespace interlock;
+namespace interlock::lease {
 
 namespace {
 
@@ -12,9 +12,9 @@ struct LeaseTokens {
     int count;
 };
 
-LeaseTokens read_tokens(const Arguments& arguments);
-
 } // namespace
+
+static LeaseTokens read_tokens(const Arguments& arguments);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(renew_leases);
@@ -34,9 +34,7 @@ Datum renew_leases(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-LeaseTokens read_tokens(const Arguments& arguments) {
+static LeaseTokens read_tokens(const Arguments& arguments) {
     ArrayType* key_array = DatumGetArrayTypeP(arguments.required(0, "keys"));
     ArrayType* token_array = DatumGetArrayTypeP(arguments.required(1, "tokens"));
     Datum* keys;
@@ -62,4 +60,4 @@ LeaseTokens read_tokens(const Arguments& arguments) {
     return {leases, count};
 }
 
-} // namespace
+} // namespace interlock::lease

@@ -3,11 +3,9 @@
 #include "lease/queue.h"
 #include "lease/ticket.h"
 
-namespace interlock {
+namespace interlock::lease {
 
-namespace {
-
-int64 count_lease_databases() {
+static int64 count_lease_databases() {
     int64 count = 0;
     const LeaseDatabase* database;
     for (int i = 0; (database = lease_database_number(i)) != nullptr; i++)
@@ -15,21 +13,21 @@ int64 count_lease_databases() {
     return count;
 }
 
-int64 count_units() {
+static int64 count_units() {
     int64 sum = 0;
     for (UsageLine line = 0; line < kUsageLines; line++)
         sum += amount_in(read_usage(lease_usage(), line));
     return sum;
 }
 
-int64 count_waiters() {
+static int64 count_waiters() {
     int64 count = 0;
     for (int i = 1; i <= waiter_count(); i++)
         count += waiter_number(i)->queued;
     return count;
 }
 
-void report_totals(UsageReport* report) {
+static void report_totals(UsageReport* report) {
     LeaseMemoryUse memory = lease_memory_use();
     report_total(report, "leases", in_units(count_units(), kUnitsPerLease), max_leases);
     report_total(report, "lease memory", static_cast<int64>(memory.used),
@@ -39,7 +37,7 @@ void report_totals(UsageReport* report) {
 }
 
 // Leases that are over count as long as they have their memory.
-void count_uses(UsageReport* report) {
+static void count_uses(UsageReport* report) {
     int leases = add_resource(report, "leases", kUnitsPerLease);
     int waiters = add_resource(report, "lease waiters");
     for (int i = 0; i < kLeasePartitions; i++) {
@@ -66,8 +64,6 @@ void count_uses(UsageReport* report) {
     }
 }
 
-} // namespace
-
 void report_lease_usage(UsageReport* report) {
     if (lease_usage() == nullptr)
         return;
@@ -76,4 +72,4 @@ void report_lease_usage(UsageReport* report) {
     count_uses(report);
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -3,8 +3,8 @@
 
 #include "server/usage_report.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 void report_lease_usage(UsageReport* report);
 
-} // namespace interlock
+} // namespace interlock::lease

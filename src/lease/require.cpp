@@ -11,21 +11,17 @@
 #include "table/plan.h"
 #include "table/trigger_state.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::lease {
 
 constexpr const char* kTriggerPrefix = "zzz_interlock_lease_";
 constexpr const char* kTriggerFunction = "lease_trigger";
 
-const char* default_template(Relation rel);
-void check_template(Relation rel, const char* key);
-const char* column_arguments(Relation rel, const Arguments& arguments, int n);
-const Trigger* only_requirement(Relation rel);
-const char* trigger_name(Relation rel, const Trigger* existing, const char* key);
-[[noreturn]] void raise_no_requirement(Relation rel, const char* key);
-
-} // namespace
+static const char* default_template(Relation rel);
+static void check_template(Relation rel, const char* key);
+static const char* column_arguments(Relation rel, const Arguments& arguments, int n);
+static const Trigger* only_requirement(Relation rel);
+static const char* trigger_name(Relation rel, const Trigger* existing, const char* key);
+[[noreturn]] static void raise_no_requirement(Relation rel, const char* key);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(require_lease);
@@ -74,10 +70,8 @@ Datum unrequire_lease(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // table:{a}:{b}
-const char* default_template(Relation rel) {
+static const char* default_template(Relation rel) {
     const TableInfo* info = table_info(rel);
     require_key(rel, info);
     StringInfoData key;
@@ -92,7 +86,7 @@ const char* default_template(Relation rel) {
     return key.data;
 }
 
-void check_stored(Relation rel, Form_pg_attribute attribute) {
+static void check_stored(Relation rel, Form_pg_attribute attribute) {
     if (!is_stored(attribute))
         ereport(
             ERROR,
@@ -102,7 +96,7 @@ void check_stored(Relation rel, Form_pg_attribute attribute) {
              errhint("Name the columns that it is computed from.")));
 }
 
-void check_key_column(Relation rel, const char* name) {
+static void check_key_column(Relation rel, const char* name) {
     Form_pg_attribute attribute =
         TupleDescAttr(RelationGetDescr(rel), column_number(rel, name) - 1);
     check_stored(rel, attribute);
@@ -118,7 +112,7 @@ void check_key_column(Relation rel, const char* name) {
 
 // The key with braces around its columns, orders:{id} for orders:id; null when no word behind a
 // separator is one.
-const char* with_braces(Relation rel, const char* key) {
+static const char* with_braces(Relation rel, const char* key) {
     StringInfoData text;
     initStringInfo(&text);
     bool found = false;
@@ -137,7 +131,7 @@ const char* with_braces(Relation rel, const char* key) {
 }
 
 // Such a key is allowed. It can also be one whose braces were forgotten.
-void warn_of_missing_braces(Relation rel, const char* key) {
+static void warn_of_missing_braces(Relation rel, const char* key) {
     const char* meant = with_braces(rel, key);
     if (meant != nullptr)
         ereport(WARNING,
@@ -150,7 +144,7 @@ void warn_of_missing_braces(Relation rel, const char* key) {
 }
 
 // The levels must be good with whatever values.
-void check_template(Relation rel, const char* key) {
+static void check_template(Relation rel, const char* key) {
     LeaseTemplate pieces = parse_template(key);
     if (pieces.count == 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -173,7 +167,7 @@ void check_template(Relation rel, const char* key) {
 }
 
 // The columns as more arguments of the trigger.
-const char* column_arguments(Relation rel, const Arguments& arguments, int n) {
+static const char* column_arguments(Relation rel, const Arguments& arguments, int n) {
     if (arguments.is_null(n))
         return "";
     NameList columns = arguments.names(n, "columns");
@@ -188,12 +182,12 @@ const char* column_arguments(Relation rel, const Arguments& arguments, int n) {
     return text.data;
 }
 
-bool is_requirement(const Trigger* trigger) {
+static bool is_requirement(const Trigger* trigger) {
     return argument_count(trigger) > 0 && trigger_calls(trigger, kTriggerFunction);
 }
 
 // Not the one for the default template: that changes with the names of the table and its key.
-const Trigger* only_requirement(Relation rel) {
+static const Trigger* only_requirement(Relation rel) {
     const TriggerDesc* triggers = triggers_of(rel);
     const Trigger* only = nullptr;
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
@@ -212,7 +206,7 @@ const Trigger* only_requirement(Relation rel) {
 }
 
 // The requirement's trigger, by whatever name, or the name of the one to create.
-const char* trigger_name(Relation rel, const Trigger* existing, const char* key) {
+static const char* trigger_name(Relation rel, const Trigger* existing, const char* key) {
     if (existing != nullptr)
         return pstrdup(existing->tgname);
     uint64 hash = hash_bytes_extended(reinterpret_cast<const unsigned char*>(key),
@@ -223,7 +217,7 @@ const char* trigger_name(Relation rel, const Trigger* existing, const char* key)
     return name;
 }
 
-void raise_no_requirement(Relation rel, const char* key) {
+static void raise_no_requirement(Relation rel, const char* key) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     key != nullptr ? errmsg("table \"%s\" does not require lease \"%s\"",
                                             RelationGetRelationName(rel), key)
@@ -232,4 +226,4 @@ void raise_no_requirement(Relation rel, const char* key) {
                     errhint("Its owner can call interlock.require_lease.")));
 }
 
-} // namespace
+} // namespace interlock::lease

@@ -12,7 +12,7 @@
 
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // Literal text, and the column whose value follows it.
 struct TemplatePiece {
@@ -56,4 +56,4 @@ inline LeaseRequirements requirements_of(const TableInfo* info) {
 // A trigger's arguments as a requirement.
 LeaseRequirement read_requirement(TupleDesc columns, const Trigger* trigger);
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -8,15 +8,11 @@
 #include "server/stable_text.h"
 #include "table/row.h"
 
-using namespace interlock;
+namespace interlock::lease {
 
-namespace {
-
-const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger);
-bool changes_any(const TriggerData* trigger, const Bitmapset* columns);
-void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple row);
-
-} // namespace
+static const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger);
+static bool changes_any(const TriggerData* trigger, const Bitmapset* columns);
+static void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple row);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(lease_trigger);
@@ -40,9 +36,7 @@ Datum lease_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
+static const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
     const TableInfo* info = table_info(rel);
     if (argument_count(trigger) == 0)
         raise_forged(rel, trigger->tgname, "require_lease");
@@ -59,7 +53,7 @@ const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
              "then interlock.require_lease with the present names.")));
 }
 
-bool changes_any(const TriggerData* trigger, const Bitmapset* columns) {
+static bool changes_any(const TriggerData* trigger, const Bitmapset* columns) {
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
         if (!same_value(RelationGetDescr(trigger->tg_relation), trigger->tg_trigtuple,
                         trigger->tg_newtuple, column))
@@ -68,7 +62,7 @@ bool changes_any(const TriggerData* trigger, const Bitmapset* columns) {
 }
 
 // As key_path() prints it: the output function of the other types has nothing else to say.
-char* value_text(const TemplatePiece& piece, Datum value) {
+static char* value_text(const TemplatePiece& piece, Datum value) {
     switch (piece.type) {
     case BOOLOID:
     case BPCHAROID:
@@ -81,14 +75,14 @@ char* value_text(const TemplatePiece& piece, Datum value) {
     }
 }
 
-[[noreturn]] void refuse_value(Relation rel, const TemplatePiece& piece, int sqlstate,
-                               const char* why) {
+[[noreturn]] static void refuse_value(Relation rel, const TemplatePiece& piece, int sqlstate,
+                                      const char* why) {
     ereport(ERROR, (errcode(sqlstate),
                     errmsg("cannot build the lease key of a row of table \"%s\": column \"%s\" %s",
                            RelationGetRelationName(rel), piece.name, why)));
 }
 
-void add_value(StringInfo key, Relation rel, const TemplatePiece& piece, HeapTuple row) {
+static void add_value(StringInfo key, Relation rel, const TemplatePiece& piece, HeapTuple row) {
     bool is_null;
     Datum value = heap_getattr(row, piece.column, RelationGetDescr(rel), &is_null);
     if (is_null)
@@ -101,7 +95,7 @@ void add_value(StringInfo key, Relation rel, const TemplatePiece& piece, HeapTup
 }
 
 // lease_key_argument would show the key.
-void refuse_empty_level(Relation rel, const char* key, size_t length) {
+static void refuse_empty_level(Relation rel, const char* key, size_t length) {
     if (length > 0 && key[0] != '/' && key[length - 1] != '/' && strstr(key, "//") == nullptr)
         return;
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -110,7 +104,7 @@ void refuse_empty_level(Relation rel, const char* key, size_t length) {
                     errhint("A column of its key is empty.")));
 }
 
-LeaseKey key_of_row(Relation rel, const LeaseRequirement* requirement, HeapTuple row) {
+static LeaseKey key_of_row(Relation rel, const LeaseRequirement* requirement, HeapTuple row) {
     StringInfoData key;
     initStringInfo(&key);
     appendStringInfoSpaces(&key, VARHDRSZ);
@@ -131,7 +125,7 @@ LeaseKey key_of_row(Relation rel, const LeaseRequirement* requirement, HeapTuple
     return lease_key_argument(reinterpret_cast<text*>(key.data));
 }
 
-void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple row) {
+static void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple row) {
     LeaseKey key = key_of_row(rel, requirement, row);
     LineRef line = line_of(table_info(rel), CountedKind::kRequireLease);
     count(line, Counter::kCalls);
@@ -151,13 +145,7 @@ void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple r
                  "in the transaction that writes.")));
 }
 
-} // namespace
-
-namespace interlock {
-
-namespace {
-
-size_t count_columns(const char* text) {
+static size_t count_columns(const char* text) {
     size_t count = 0;
     for (const char* at = text; (at = strchr(at, '{')) != nullptr; at++)
         if (at[1] == '{')
@@ -166,8 +154,6 @@ size_t count_columns(const char* text) {
             count++;
     return count;
 }
-
-} // namespace
 
 // A piece takes much more memory than its text, and any role can make one as long as an argument
 // can be. Each column adds a byte to the key at least.
@@ -203,15 +189,13 @@ LeaseTemplate parse_template(const char* text) {
     }
 }
 
-namespace {
-
 // Also whether it can be what it was declared to be.
-bool find_stored(TupleDesc columns, const char* name, AttrNumber* column) {
+static bool find_stored(TupleDesc columns, const char* name, AttrNumber* column) {
     *column = find_attribute(columns, name);
     return *column != InvalidAttrNumber && is_stored(TupleDescAttr(columns, *column - 1));
 }
 
-bool load_piece(TupleDesc columns, TemplatePiece* piece) {
+static bool load_piece(TupleDesc columns, TemplatePiece* piece) {
     if (!find_stored(columns, piece->name, &piece->column))
         return false;
     piece->type = getBaseType(TupleDescAttr(columns, piece->column - 1)->atttypid);
@@ -223,8 +207,6 @@ bool load_piece(TupleDesc columns, TemplatePiece* piece) {
     fmgr_info_cxt(output, &piece->output, CurrentMemoryContext);
     return true;
 }
-
-} // namespace
 
 LeaseRequirement read_requirement(TupleDesc columns, const Trigger* trigger) {
     LeaseRequirement requirement = {};
@@ -252,4 +234,4 @@ LeaseRequirement read_requirement(TupleDesc columns, const Trigger* trigger) {
     return requirement;
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -1,6 +1,6 @@
 #include "lease/role.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 namespace {
 
@@ -11,14 +11,16 @@ struct Memberships {
     int count;
 };
 
-bool has(const Memberships& granted, Oid role) {
+} // namespace
+
+static bool has(const Memberships& granted, Oid role) {
     for (int i = 0; i < granted.count; i++)
         if (granted.roles[i] == role)
             return true;
     return false;
 }
 
-void add_granted_to(Oid member, Memberships* granted) {
+static void add_granted_to(Oid member, Memberships* granted) {
     CatCList* list = SearchSysCacheList1(AUTHMEMMEMROLE, ObjectIdGetDatum(member));
     for (int i = 0; i < list->n_members; i++) {
         HeapTuple tuple = &list->members[i]->tuple;
@@ -30,7 +32,7 @@ void add_granted_to(Oid member, Memberships* granted) {
 }
 
 // Those that the caller has the privileges of.
-Memberships memberships_of(Oid user, Oid session) {
+static Memberships memberships_of(Oid user, Oid session) {
     Memberships granted = {};
     add_granted_to(user, &granted);
     if (OidIsValid(session) && session != user)
@@ -46,14 +48,12 @@ Memberships memberships_of(Oid user, Oid session) {
 }
 
 // A role with too many wrong tokens has no guesses for the roles that it is a member of, either.
-bool accepts_member(LeaseDatabase* database, Oid role) {
+static bool accepts_member(LeaseDatabase* database, Oid role) {
     Oid session = session_role();
     return accept_former_token(database, GetUserId(), true) &&
            (!OidIsValid(session) || accept_former_token(database, session, true)) &&
            accept_former_token(database, role, true);
 }
-
-} // namespace
 
 Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     auto is_given_to = [&](Oid role) {
@@ -75,4 +75,4 @@ Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     return InvalidOid;
 }
 
-} // namespace interlock
+} // namespace interlock::lease

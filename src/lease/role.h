@@ -5,7 +5,7 @@
 #include "lease/service.h"
 #include "server/caller.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // The role to which the token was granted before a crash, if the caller acts for it: its own, that
 // of the session, or one of the first eight that were granted to these; InvalidOid: none of them,
@@ -35,4 +35,4 @@ void with_own_lease(const LeaseKey& key, int64 token, LWLockMode mode, Body&& bo
     }
 }
 
-} // namespace interlock
+} // namespace interlock::lease

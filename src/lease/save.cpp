@@ -3,12 +3,12 @@
 #include "lease/grant.h"
 #include "server/checked_file.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::lease {
 
 constexpr const char* kFile = "pg_stat/pg_interlock.leases";
 constexpr uint32 kMagic = 0x494c5635;
+
+namespace {
 
 struct SavedHeader {
     uint32 magic;
@@ -36,9 +36,11 @@ struct SavedLease {
     uint32 release_gives;
 };
 
+} // namespace
+
 // --- Saving --------------------------------------------------------------------------------------
 
-void save_database(CheckedFile* stream, LeaseDatabase* database) {
+static void save_database(CheckedFile* stream, LeaseDatabase* database) {
     Saved kind = Saved::kDatabase;
     SavedDatabase saved = {};
     saved.database = database->database;
@@ -49,7 +51,7 @@ void save_database(CheckedFile* stream, LeaseDatabase* database) {
     put(stream, &saved, sizeof(saved));
 }
 
-void save_lease(CheckedFile* stream, const Lease& lease) {
+static void save_lease(CheckedFile* stream, const Lease& lease) {
     const LeaseNode& node = *node_at(lease.node);
     Saved kind = Saved::kLease;
     SavedLease saved = {};
@@ -73,14 +75,14 @@ void save_lease(CheckedFile* stream, const Lease& lease) {
 
 // In the grace, and until the new epoch has begun, memory does not have all leases: then the next
 // start has a grace, too. Restored leases that were never used are saved again.
-bool is_saved(const LeaseDatabase& database) {
+static bool is_saved(const LeaseDatabase& database) {
     return database.loaded
                ? pg_atomic_read_u32(const_cast<pg_atomic_uint32*>(&database.serves)) != 0
                : database.saved;
 }
 
 // Those that have expired are lost, and their floors are saved: so they come first.
-void put_all(CheckedFile* stream) {
+static void put_all(CheckedFile* stream) {
     SavedHeader header = {kMagic, this_boot()};
     put(stream, &header, sizeof(header));
     for (int i = 0; i < kLeasePartitions; i++)
@@ -99,7 +101,7 @@ void put_all(CheckedFile* stream) {
     put(stream, &end, sizeof(end));
 }
 
-void save_leases(int code, Datum) {
+static void save_leases(int code, Datum) {
     if (code == 0 && lease_database_number(0) != nullptr && was_shut_down(false) &&
         !write_checked_file(kFile, put_all))
         ereport(LOG, (errmsg("leases will have a grace at the next start")));
@@ -107,7 +109,7 @@ void save_leases(int code, Datum) {
 
 // --- Restoring -----------------------------------------------------------------------------------
 
-void restore_database(CheckedFile* stream) {
+static void restore_database(CheckedFile* stream) {
     SavedDatabase saved;
     if (!get(stream, &saved, sizeof(saved)))
         return;
@@ -121,13 +123,14 @@ void restore_database(CheckedFile* stream) {
 }
 
 // The system's clock decides, but at least what a short lease had left, as that clock may be wrong.
-int64 left_after_reboot(const SavedLease& saved) {
+static int64 left_after_reboot(const SavedLease& saved) {
     int64 left = Min(saved.shown_expires - GetCurrentTimestamp(), saved.lease.span);
     return Max(left, Min(saved.left, longest_short_lease()));
 }
 
 // Without room the lease is not lost: its database gets a grace.
-void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, bool same_boot) {
+static void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes,
+                         bool same_boot) {
     int64 left = same_boot ? saved.lease.expires - monotonic_now() : left_after_reboot(saved);
     LeaseKey key = lease_key(saved.database, bytes, saved.key_length);
     if (left <= 0) {
@@ -141,7 +144,7 @@ void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, 
         database->saved = false;
 }
 
-void restore_lease(CheckedFile* stream, bool same_boot) {
+static void restore_lease(CheckedFile* stream, bool same_boot) {
     SavedLease saved = {};
     char bytes[kMaxLeaseKeyBytes + kMaxHolderBytes];
     if (!get(stream, &saved, sizeof(saved)) || saved.key_length > kMaxLeaseKeyBytes ||
@@ -152,7 +155,7 @@ void restore_lease(CheckedFile* stream, bool same_boot) {
         put_restored(database, saved, bytes, same_boot);
 }
 
-void get_all(CheckedFile* stream) {
+static void get_all(CheckedFile* stream) {
     SavedHeader header;
     if (!get(stream, &header, sizeof(header)) || header.magic != kMagic)
         return;
@@ -166,11 +169,9 @@ void get_all(CheckedFile* stream) {
     }
 }
 
-} // namespace
-
 void restore_leases() {
     on_shmem_exit(save_leases, 0);
     read_checked_file(kFile, sizeof(SavedHeader), get_all); // R10
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -4,10 +4,10 @@
 
 #include "lease/service.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // Reads what was saved, removes the file, and arranges for the next save. In the postmaster, with
 // new shared memory.
 void restore_leases();
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -2,23 +2,28 @@
 
 #include "lease/ticket.h"
 
+namespace interlock::lease {
+
 extern "C" {
 PG_FUNCTION_INFO_V1(note_lease_store);
 }
 
-namespace interlock {
-
 int max_lease_ttl = 86400;
 int lease_durable_after = 60;
 
-namespace {
-
 constexpr int64 kTokenBlock = kTokenStep << 20;
 
+namespace {
+
 enum Recovery { kSafe, kImmediate };
-int lease_recovery = kSafe;
+
+} // namespace
+
+static int lease_recovery = kSafe;
 const config_enum_entry kRecoveries[] = {
     {"safe", kSafe, false}, {"immediate", kImmediate, false}, {nullptr, 0, false}};
+
+namespace {
 
 struct LeaseService {
     slock_t lock; // of the list of databases
@@ -27,17 +32,19 @@ struct LeaseService {
     LeaseDatabase databases[kMaxLeaseDatabases]; // touched as they come
 };
 
-LeaseService* service = nullptr;
+} // namespace
+
+static LeaseService* service = nullptr;
 
 // How much further than needed the horizon is moved.
-int64 reserve() { return longest_short_lease() / 4; }
+static int64 reserve() { return longest_short_lease() / 4; }
 
 // The horizon that a lease of `ttl` from now on needs; the records of long ones are their own.
-int64 wanted_horizon(int64 ttl) {
+static int64 wanted_horizon(int64 ttl) {
     return ttl > 0 && ttl <= longest_short_lease() ? monotonic_now() + ttl + reserve() : 0;
 }
 
-void raise(pg_atomic_uint64* value, int64 to) {
+static void raise(pg_atomic_uint64* value, int64 to) {
     uint64 now = pg_atomic_read_u64(value);
     while (static_cast<int64>(now) < to &&
            !pg_atomic_compare_exchange_u64(value, &now, static_cast<uint64>(to)))
@@ -45,12 +52,12 @@ void raise(pg_atomic_uint64* value, int64 to) {
 }
 
 // Whether what is in memory is in the store as it is now.
-bool is_store_known(LeaseDatabase* database) {
+static bool is_store_known(LeaseDatabase* database) {
     return read_counter(&database->store_known) == read_counter(&database->store_changes);
 }
 
 // A store that is new has no records: the horizon stands for those of long leases.
-int64 last_expiry(const LeaseDatabase& database) {
+static int64 last_expiry(const LeaseDatabase& database) {
     int64 last = 0;
     for (int i = 0; i < kLeasePartitions; i++) {
         LWLockAcquire(partition_lock(i), LW_SHARED);
@@ -66,7 +73,7 @@ int64 last_expiry(const LeaseDatabase& database) {
 }
 
 // Tokens are used up after 2^45 leases.
-int64 end_of_reserve(int64 begin) {
+static int64 end_of_reserve(int64 begin) {
     if (begin > PG_INT64_MAX - kTokenBlock)
         ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                         errmsg("tokens of leases are used up"),
@@ -75,7 +82,7 @@ int64 end_of_reserve(int64 begin) {
 }
 
 // The counter of the role's wrong tokens; roles without a place share the last one.
-WrongTokens* wrong_tokens_of(LeaseDatabase* database, Oid role) {
+static WrongTokens* wrong_tokens_of(LeaseDatabase* database, Oid role) {
     for (uint32 i = 0; i < kMaxGuessers; i++) {
         WrongTokens* wrong = &database->wrong[(role + i) % kMaxGuessers];
         if (wrong->role == role || !OidIsValid(wrong->role))
@@ -85,10 +92,12 @@ WrongTokens* wrong_tokens_of(LeaseDatabase* database, Oid role) {
 }
 
 // The same after every start, as floors are durable.
-uint64 durable_hash(const LeaseKey& key) {
+static uint64 durable_hash(const LeaseKey& key) {
     return hash_bytes_extended(reinterpret_cast<const unsigned char*>(key.bytes),
                                static_cast<int>(key.length), key.database);
 }
+
+namespace {
 
 // A token is lost when it is not above either of its floors. The floor of the key separates keys;
 // the floor of the role prevents that losses of one role affect others.
@@ -97,7 +106,9 @@ struct TokenFloors {
     int64* of_role;
 };
 
-TokenFloors floors_of(LeaseDatabase* database, const LeaseKey& key, Oid role) {
+} // namespace
+
+static TokenFloors floors_of(LeaseDatabase* database, const LeaseKey& key, Oid role) {
     constexpr uint32 kFloorsPerRole = 4;
     uint64 hash = durable_hash(key);
     uint32 set = murmurhash32(role) % (kRoleFloors / kFloorsPerRole);
@@ -105,7 +116,7 @@ TokenFloors floors_of(LeaseDatabase* database, const LeaseKey& key, Oid role) {
     return {&database->floors[(hash >> 16) % kKeyFloors], &database->floors[of_role]};
 }
 
-void initialize_database(LeaseDatabase* database, Oid oid) {
+static void initialize_database(LeaseDatabase* database, Oid oid) {
     memset(database, 0, sizeof(LeaseDatabase));
     SpinLockInit(&database->lock);
     pg_atomic_init_u32(&database->serves, 0);
@@ -119,22 +130,20 @@ void initialize_database(LeaseDatabase* database, Oid oid) {
 
 // The store may be another one from now on: that of a new extension, or, when its creation is
 // rolled back, the previous one.
-void note_store_change() {
+static void note_store_change() {
     LeaseDatabase* database = find_or_make_database(MyDatabaseId);
     if (database != nullptr)
         pg_atomic_fetch_add_u64(&database->store_changes, 1);
 }
 
-bool created_store = false; // in this transaction
+static bool created_store = false; // in this transaction
 
-void note_end_of_creation(XactEvent event, void*) {
+static void note_end_of_creation(XactEvent event, void*) {
     if (!created_store || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT))
         return;
     created_store = false;
     note_store_change();
 }
-
-} // namespace
 
 int64 longest_span() { return longest_short_lease() + reserve(); }
 
@@ -384,13 +393,10 @@ void define_lease_settings() {
                              nullptr);
 }
 
-} // namespace interlock
-
 extern "C" {
 
 // Called by the script that creates the store.
 Datum note_lease_store([[maybe_unused]] PG_FUNCTION_ARGS) {
-    using namespace interlock;
     static bool registered = false;
     if (service != nullptr) {
         if (!registered)
@@ -405,3 +411,5 @@ Datum note_lease_store([[maybe_unused]] PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 }
+
+} // namespace interlock::lease

@@ -4,7 +4,7 @@
 
 #include "lease/store.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // The settings interlock.max_lease_ttl and lease_durable_after, in seconds.
 extern int max_lease_ttl;
@@ -117,4 +117,4 @@ int64 service_began();
 size_t lease_service_size();
 void attach_lease_service(void* memory, bool found);
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -3,13 +3,11 @@
 #include "server/scope.h"
 #include "table/own_table.h"
 
+namespace interlock::lease {
+
 extern "C" {
 PG_FUNCTION_INFO_V1(lease_store_trigger);
 }
-
-namespace interlock {
-
-namespace {
 
 constexpr const char* kStore = "lease_store";
 constexpr uint32 kStateMagic = 0x494c5334;
@@ -21,7 +19,7 @@ constexpr BlockNumber kGrowth = 16;
 
 // A place of nothing but zeros and the magic number, as a row of the store.
 template <typename T>
-HeapTuple empty_row(Relation store, uint32 magic, ItemPointerData self) {
+static HeapTuple empty_row(Relation store, uint32 magic, ItemPointerData self) {
     auto* content = static_cast<bytea*>(palloc0(VARHDRSZ + sizeof(T)));
     SET_VARSIZE(content, VARHDRSZ + sizeof(T));
     memcpy(VARDATA(content), &magic, sizeof(magic));
@@ -40,7 +38,7 @@ HeapTuple empty_row(Relation store, uint32 magic, ItemPointerData self) {
 }
 
 template <typename T>
-void fill_page(Relation store, Page page, BlockNumber block, uint32 magic, int rows) {
+static void fill_page(Relation store, Page page, BlockNumber block, uint32 magic, int rows) {
     for (int i = 1; i <= rows; i++) {
         ItemPointerData self;
         ItemPointerSet(&self, block, static_cast<OffsetNumber>(i));
@@ -52,7 +50,7 @@ void fill_page(Relation store, Page page, BlockNumber block, uint32 magic, int r
     }
 }
 
-void initialize_page(Relation store, Page page, BlockNumber block) {
+static void initialize_page(Relation store, Page page, BlockNumber block) {
     constexpr int kRows = 5;
     static_assert(
         kRows * (sizeof(LongLease) + 64) < BLCKSZ - 64 && sizeof(LeaseState) + 64 < BLCKSZ - 64,
@@ -65,7 +63,7 @@ void initialize_page(Relation store, Page page, BlockNumber block) {
 }
 
 // The last block, made.
-void extend_store(Relation store) {
+static void extend_store(Relation store) {
     Buffer buffer = ReadBufferExtended(store, MAIN_FORKNUM, P_NEW, RBM_ZERO_AND_LOCK, nullptr);
     BlockNumber block = BufferGetBlockNumber(buffer);
     GenericXLogState* record = GenericXLogStart(store);
@@ -75,7 +73,7 @@ void extend_store(Relation store) {
     UnlockReleaseBuffer(buffer);
 }
 
-void need_block(Relation store, BlockNumber block) {
+static void need_block(Relation store, BlockNumber block) {
     if (RelationGetNumberOfBlocks(store) > block)
         return;
     LockRelationForExtension(store, ExclusiveLock);
@@ -84,12 +82,12 @@ void need_block(Relation store, BlockNumber block) {
     UnlockRelationForExtension(store, ExclusiveLock);
 }
 
-bool is_free(const LongLease& record) {
+static bool is_free(const LongLease& record) {
     return record.lease.token == 0 || record.lease.expires <= monotonic_now();
 }
 
 // The record of that token, else a free one; 0: neither is on the page.
-int record_for(const StorePage& page, int64 token) {
+static int record_for(const StorePage& page, int64 token) {
     int free = 0;
     for (int i = count_records(page); i >= FirstOffsetNumber; i--) {
         auto there = read_record<LongLease>(page, i);
@@ -101,8 +99,8 @@ int record_for(const StorePage& page, int64 token) {
     return free;
 }
 
-bool write_into_page(Relation store, BlockNumber block, const LongLease& lease, StorePlace* place,
-                     XLogRecPtr* record) {
+static bool write_into_page(Relation store, BlockNumber block, const LongLease& lease,
+                            StorePlace* place, XLogRecPtr* record) {
     StorePage page = open_page(store, block);
     int i = record_for(page, lease.lease.token);
     if (i == 0) {
@@ -128,14 +126,12 @@ bool write_into_page(Relation store, BlockNumber block, const LongLease& lease, 
 }
 
 // The wait for synchronous standbys ends with a warning when it is canceled.
-bool is_on_standbys(XLogRecPtr record) {
+static bool is_on_standbys(XLogRecPtr record) {
     LWLockAcquire(SyncRepLock, LW_SHARED);
     bool confirmed = !has_synchronous_standbys() || record <= WalSndCtl->lsn[SYNC_REP_WAIT_FLUSH];
     LWLockRelease(SyncRepLock);
     return confirmed;
 }
-
-} // namespace
 
 // --- Boots ---------------------------------------------------------------------------------------
 
@@ -274,8 +270,6 @@ void flush_store(XLogRecPtr record) {
         raise_not_on_standbys();
 }
 
-} // namespace interlock
-
 extern "C" {
 
 // Rows of another server, which logical replication would apply, are skipped.
@@ -291,3 +285,5 @@ Datum lease_store_trigger(PG_FUNCTION_ARGS) {
                     errmsg("table interlock_internal.lease_store is written by the server alone")));
 }
 }
+
+} // namespace interlock::lease

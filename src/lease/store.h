@@ -11,7 +11,7 @@
 
 #include "lease/token.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // A start of the operating system. Monotonic times of two boots have nothing to do with each other.
 struct Boot {
@@ -136,4 +136,4 @@ XLogRecPtr change_long_leases(Relation store, Body&& body) {
     return last;
 }
 
-} // namespace interlock
+} // namespace interlock::lease

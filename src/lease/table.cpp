@@ -2,7 +2,7 @@
 
 #include "server/siphash.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 namespace {
 
@@ -26,38 +26,40 @@ struct LeaseTable {
     Bucket buckets[FLEXIBLE_ARRAY_MEMBER];
 };
 
-LeaseTable* table = nullptr;
-SipKey seed = {}; // a copy, which is there without shared memory, too
-LWLockPadded* locks = nullptr;
+} // namespace
 
-uint32 bucket_count() { return pg_nextpower2_32(Max(max_leases, 1024)); }
+static LeaseTable* table = nullptr;
+static SipKey seed = {}; // a copy, which is there without shared memory, too
+static LWLockPadded* locks = nullptr;
 
-Bucket* bucket_of(uint64 hash) { return &table->buckets[hash & (bucket_count() - 1)]; }
+static uint32 bucket_count() { return pg_nextpower2_32(Max(max_leases, 1024)); }
+
+static Bucket* bucket_of(uint64 hash) { return &table->buckets[hash & (bucket_count() - 1)]; }
 
 // The random seed prevents clients from choosing many keys of one bucket, which would slow down all
 // look-ups there.
-uint64 hash_of(Oid database, const char* bytes, size_t length) {
+static uint64 hash_of(Oid database, const char* bytes, size_t length) {
     SipHash hash(seed);
     hash.add(database);
     return hash.finish(bytes, length);
 }
 
-uint64 hash_of_prefix(const LeaseKey& key, size_t length) {
+static uint64 hash_of_prefix(const LeaseKey& key, size_t length) {
     return length == key.root ? key.root_hash : hash_of(key.database, key.bytes, length);
 }
 
-int partition_of(uint64 root_hash) {
+static int partition_of(uint64 root_hash) {
     return static_cast<int>(root_hash >> 32) & (kLeasePartitions - 1);
 }
 
 // --- Keys ----------------------------------------------------------------------------------------
 
-bool is_key(const LeaseNode& node, uint64 hash, const LeaseKey& key, size_t length) {
+static bool is_key(const LeaseNode& node, uint64 hash, const LeaseKey& key, size_t length) {
     return node.hash == hash && node.database == key.database && node.length == length &&
            node.has_key(key.bytes);
 }
 
-Ref find_prefix(const LeaseKey& key, size_t length, uint64 hash) {
+static Ref find_prefix(const LeaseKey& key, size_t length, uint64 hash) {
     Bucket* bucket = bucket_of(hash);
     SpinLockAcquire(&bucket->lock);
     Ref ref = bucket->first;
@@ -67,7 +69,7 @@ Ref find_prefix(const LeaseKey& key, size_t length, uint64 hash) {
     return ref;
 }
 
-void chain_node(Ref ref) {
+static void chain_node(Ref ref) {
     Bucket* bucket = bucket_of(node_at(ref)->hash);
     SpinLockAcquire(&bucket->lock);
     node_at(ref)->chain = bucket->first;
@@ -75,7 +77,7 @@ void chain_node(Ref ref) {
     SpinLockRelease(&bucket->lock);
 }
 
-void unchain_node(Ref ref) {
+static void unchain_node(Ref ref) {
     Bucket* bucket = bucket_of(node_at(ref)->hash);
     SpinLockAcquire(&bucket->lock);
     Ref* link = &bucket->first;
@@ -85,12 +87,12 @@ void unchain_node(Ref ref) {
     SpinLockRelease(&bucket->lock);
 }
 
-Ref* first_sibling(const LeaseNode& node) {
+static Ref* first_sibling(const LeaseNode& node) {
     return node.parent != 0 ? &node_at(node.parent)->first_child
                             : &table->partitions[partition_of(node.hash)].first_root;
 }
 
-void hang_node(Ref ref) {
+static void hang_node(Ref ref) {
     LeaseNode* node = node_at(ref);
     Ref* first = first_sibling(*node);
     node->next_sibling = *first;
@@ -100,7 +102,7 @@ void hang_node(Ref ref) {
     *first = ref;
 }
 
-void unhang_node(Ref ref) {
+static void unhang_node(Ref ref) {
     LeaseNode* node = node_at(ref);
     if (node->next_sibling != 0)
         node_at(node->next_sibling)->previous_sibling = node->previous_sibling;
@@ -110,9 +112,10 @@ void unhang_node(Ref ref) {
         *first_sibling(*node) = node->next_sibling;
 }
 
-constexpr size_t size_of_node(size_t length) { return offsetof(LeaseNode, key) + length; }
+static constexpr size_t size_of_node(size_t length) { return offsetof(LeaseNode, key) + length; }
 
-Ref make_node(const LeaseKey& key, size_t length, uint64 hash, Ref parent, LeaseAccess access) {
+static Ref make_node(const LeaseKey& key, size_t length, uint64 hash, Ref parent,
+                     LeaseAccess access) {
     Ref ref = allocate_piece(size_of_node(length), access);
     if (ref == 0)
         return 0;
@@ -128,7 +131,7 @@ Ref make_node(const LeaseKey& key, size_t length, uint64 hash, Ref parent, Lease
     return ref;
 }
 
-void drop_unused(Ref ref) {
+static void drop_unused(Ref ref) {
     while (ref != 0) {
         LeaseNode* node = node_at(ref);
         if (node->leases != 0 || node->first_child != 0 || node->users > 0)
@@ -142,14 +145,14 @@ void drop_unused(Ref ref) {
 }
 
 // Counts the lease at its key and in the descendants of its ancestors.
-void count_lease(Ref ref, LeaseKind kind, int change) {
+static void count_lease(Ref ref, LeaseKind kind, int change) {
     node_at(ref)->here[kind] += change;
     for (ref = node_at(ref)->parent; ref != 0; ref = node_at(ref)->parent)
         node_at(ref)->below[kind] += change;
 }
 
 // Every key before its descendants.
-Ref next_node(Ref ref) {
+static Ref next_node(Ref ref) {
     if (node_at(ref)->first_child != 0)
         return node_at(ref)->first_child;
     while (ref != 0 && node_at(ref)->next_sibling == 0)
@@ -158,13 +161,11 @@ Ref next_node(Ref ref) {
 }
 
 // The first lease at the key or one after it.
-Ref lease_from(Ref node) {
+static Ref lease_from(Ref node) {
     while (node != 0 && node_at(node)->leases == 0)
         node = next_node(node);
     return node == 0 ? 0 : node_at(node)->leases;
 }
-
-} // namespace
 
 LeaseKey lease_key(Oid database, const char* bytes, size_t length) {
     size_t root = end_of_level(bytes, length, 0);
@@ -345,4 +346,4 @@ void attach_lease_table(void* memory, bool found) {
     }
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -13,7 +13,7 @@
 #include "lease/key.h"
 #include "lease/usage.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 constexpr int kLeasePartitions = 64;
 constexpr size_t kMaxHolderBytes = 255;
@@ -218,4 +218,4 @@ void for_each_lease(int partition, Body&& body) {
 size_t lease_table_size();
 void attach_lease_table(void* memory, bool found);
 
-} // namespace interlock
+} // namespace interlock::lease

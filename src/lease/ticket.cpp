@@ -1,28 +1,24 @@
 #include "lease/ticket.h"
 
-namespace interlock {
+namespace interlock::lease {
 
-namespace {
-
-size_t size_of_ticket(size_t holder_length) { return sizeof(LeaseTicket) + holder_length; }
+static size_t size_of_ticket(size_t holder_length) { return sizeof(LeaseTicket) + holder_length; }
 
 // A little more than it takes: what a lease of the same key and holder takes.
-uint32 units_of_ticket(const LeaseKey& key, const TicketOwner& owner) {
+static uint32 units_of_ticket(const LeaseKey& key, const TicketOwner& owner) {
     return units_of_lease(key, owner.holder.size());
 }
 
-bool is_of(const LeaseTicket& ticket, const TicketOwner& owner) {
+static bool is_of(const LeaseTicket& ticket, const TicketOwner& owner) {
     return ticket.role == owner.role && ticket.mode == owner.mode &&
            ticket.has_holder(owner.holder);
 }
 
-Ref* end_of(Ref* link) {
+static Ref* end_of(Ref* link) {
     while (*link != 0)
         link = &ticket_at(*link)->next;
     return link;
 }
-
-} // namespace
 
 Ref* find_ticket(const LeaseKey& key, const TicketOwner& owner) {
     Ref node = find_node(key);
@@ -79,4 +75,4 @@ void note_grant_for_tickets(int partition, Ref node) {
     }
 }
 
-} // namespace interlock
+} // namespace interlock::lease

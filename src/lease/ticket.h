@@ -6,7 +6,7 @@
 
 #include "lease/table.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 struct LeaseTicket {
     int64 number;   // what the notification says
@@ -69,4 +69,4 @@ int64 drop_tickets_if(int partition, Wanted&& is_wanted) {
     return count;
 }
 
-} // namespace interlock
+} // namespace interlock::lease

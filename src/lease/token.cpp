@@ -1,6 +1,6 @@
 #include "lease/token.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 SipKey new_secret() {
     SipKey secret = {};
@@ -27,4 +27,4 @@ bool is_genuine(const SipKey& secret, const TokenScope& scope, int64 token) {
            make_token(secret, scope, token & ~(kTokenStep - 1), mode) == token;
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -14,7 +14,7 @@
 #include "lease/table.h"
 #include "server/siphash.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 constexpr int kTokenModeBits = 2;
 constexpr int kTokenMacBits = 16;
@@ -44,4 +44,4 @@ inline LeaseMode mode_of_token(int64 token) {
     return static_cast<LeaseMode>(token & ((1 << kTokenModeBits) - 1));
 }
 
-} // namespace interlock
+} // namespace interlock::lease

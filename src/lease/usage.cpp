@@ -2,7 +2,7 @@
 
 #include "lease/clock.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 int max_leases_per_role = kHalf;
 
@@ -12,13 +12,14 @@ struct LeaseUsage {
     RoleUsage by_role;
     pg_atomic_uint64 look; // the last one for room that was in vain
 };
-LeaseUsage* usage = nullptr;
-
-uint32 most_units(LeaseAccess access) {
-    return access == LeaseAccess::kPrivileged ? kNoLimit : lease_share() * kUnitsPerLease;
-}
 
 } // namespace
+
+static LeaseUsage* usage = nullptr;
+
+static uint32 most_units(LeaseAccess access) {
+    return access == LeaseAccess::kPrivileged ? kNoLimit : lease_share() * kUnitsPerLease;
+}
 
 bool charge_lease(Oid role, uint32 units, LeaseAccess access, LeaseCharge* charge) {
     charge->units = static_cast<uint16>(units);
@@ -74,4 +75,4 @@ void attach_lease_usage(void* memory, bool found) {
     pg_atomic_init_u64(&usage->look, 0);
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -8,7 +8,7 @@
 #include "lease/memory.h"
 #include "server/role_usage.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // The setting, in leases of two units.
 extern int max_leases_per_role;
@@ -45,4 +45,4 @@ void define_lease_usage_settings();
 size_t lease_usage_size();
 void attach_lease_usage(void* memory, bool found);
 
-} // namespace interlock
+} // namespace interlock::lease

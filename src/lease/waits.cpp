@@ -3,14 +3,12 @@
 #include "lease/pinner.h"
 #include "server/waits.h"
 
-namespace interlock {
+namespace interlock::lease {
 
-namespace {
-
-LeaseMode mode_of(const LeaseWaiter& waiter) { return lease_at(waiter.claim.lease)->mode; }
+static LeaseMode mode_of(const LeaseWaiter& waiter) { return lease_at(waiter.claim.lease)->mode; }
 
 // Whether a waiter goes before a later one: see is_behind (lease/queue.h).
-bool goes_first(const LeaseWaiter& earlier, const LeaseWaiter& later) {
+static bool goes_first(const LeaseWaiter& earlier, const LeaseWaiter& later) {
     bool either_exclusive =
         kind_of(mode_of(earlier)) == kExclusiveKind || kind_of(mode_of(later)) == kExclusiveKind;
     if (earlier.claim.node == later.claim.node)
@@ -19,18 +17,16 @@ bool goes_first(const LeaseWaiter& earlier, const LeaseWaiter& later) {
                                 is_at_or_above(later.claim.node, earlier.claim.node));
 }
 
-const LeaseWaiter* waiter_before(const LeaseWaiter& waiter) {
+static const LeaseWaiter* waiter_before(const LeaseWaiter& waiter) {
     for (int number = waiter.previous; number != 0; number = waiter_number(number)->previous)
         if (goes_first(*waiter_number(number), waiter))
             return waiter_number(number);
     return nullptr;
 }
 
-bool is_recovering(LeaseDatabase* database, int64 now) {
+static bool is_recovering(LeaseDatabase* database, int64 now) {
     return pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from;
 }
-
-} // namespace
 
 bool has_waiters(int partition) {
     for (int i = 1; i <= waiter_count(); i++)
@@ -60,10 +56,8 @@ LeaseWait LeaseWaits::wait_of(const LeaseWaiter& waiter) {
     return wait;
 }
 
-namespace {
-
 // The processes that pin it, else the session that it is bound to, or none.
-void add_lease(Wait* wait, const Lease& lease) {
+static void add_lease(Wait* wait, const Lease& lease) {
     Blocker blocker;
     blocker.pid = lease.pid;
     blocker.holder = copy_of_holder(lease);
@@ -78,7 +72,7 @@ void add_lease(Wait* wait, const Lease& lease) {
     });
 }
 
-void report(List** waits, const LeaseWait& found) {
+static void report(List** waits, const LeaseWait& found) {
     const LeaseWaiter& waiter = *found.waiter;
     Wait wait;
     wait.pid = waiter.pid;
@@ -99,8 +93,6 @@ void report(List** waits, const LeaseWait& found) {
     report_wait(waits, wait);
 }
 
-} // namespace
-
 void report_lease_waits(List** waits) {
     if (lease_usage() == nullptr || RecoveryInProgress())
         return;
@@ -117,4 +109,4 @@ void report_lease_waits(List** waits) {
     }
 }
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -3,7 +3,7 @@
 
 #include "lease/queue.h"
 
-namespace interlock {
+namespace interlock::lease {
 
 // Nothing of the three: the waiter is about to be granted its lease, or to make something durable.
 struct LeaseWait {
@@ -41,4 +41,4 @@ void for_each_lease_wait(int partition, Body&& body) {
 // preload.
 void report_lease_waits(List** waits);
 
-} // namespace interlock
+} // namespace interlock::lease

@@ -4,19 +4,15 @@
 #include "server/arguments.h"
 #include "server/error.h"
 
-namespace interlock {
+namespace interlock::marker {
 
-namespace {
-
-MarkedRow open_marked(const Arguments& arguments, LOCKMODE mode) {
+static MarkedRow open_marked(const Arguments& arguments, LOCKMODE mode) {
     MarkedRow call = {};
     call.rel = open_table(arguments.relation(0), mode);
     call.info = table_info(call.rel);
     call.marker = require_marker(call.rel, call.info);
     return call;
 }
-
-} // namespace
 
 MarkedRow open_call(const Arguments& arguments, bool names_holder, LOCKMODE mode) {
     MarkedRow call = open_marked(arguments, mode);
@@ -102,4 +98,4 @@ void raise_unwritten(const MarkedRow& call) {
     raise_suppressed(call.rel);
 }
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -4,11 +4,14 @@
 #include "execution/row_lock.h"
 #include "marker/write.h"
 
-namespace interlock {
+namespace interlock::inline server {
+class Arguments;
+} // namespace interlock::inline server
+
+namespace interlock::marker {
 
 // Reads the arguments (rel, key), and (holder) if the verb names one. Raises what open_table(),
 // require_marker() and key_argument() do, and 22023 for a holder's name.
-class Arguments;
 MarkedRow open_call(const Arguments& arguments, bool names_holder,
                     LOCKMODE mode = RowExclusiveLock);
 
@@ -45,4 +48,4 @@ bool is_held(const MarkedRow& call, const Look& found);
 // raise_suppressed() raises.
 [[noreturn]] void raise_unwritten(const MarkedRow& call);
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -19,7 +19,7 @@
 #include "table/match.h"
 #include "table/row_json.h"
 
-using namespace interlock;
+namespace interlock::marker {
 
 namespace {
 
@@ -43,12 +43,12 @@ struct FreeRows {
     uint64 count;
 };
 
-ClaimCall read_call(const Arguments& arguments, ReturnSetInfo* output);
-FreeRows lock_free(const ClaimCall& call);
-void take(ClaimCall* call, FreeRows* rows);
-void return_rows(ClaimCall* call, const FreeRows& rows);
-
 } // namespace
+
+static ClaimCall read_call(const Arguments& arguments, ReturnSetInfo* output);
+static FreeRows lock_free(const ClaimCall& call);
+static void take(ClaimCall* call, FreeRows* rows);
+static void return_rows(ClaimCall* call, const FreeRows& rows);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(claim_rows);
@@ -67,11 +67,9 @@ Datum claim_rows(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // --- Arguments -----------------------------------------------------------------------------------
 
-AttrNumber order_argument(const Arguments& arguments, int n, const MarkedRow& row) {
+static AttrNumber order_argument(const Arguments& arguments, int n, const MarkedRow& row) {
     if (arguments.is_null(n))
         return InvalidAttrNumber;
     const char* name = arguments.name(n, "order_column");
@@ -86,7 +84,7 @@ AttrNumber order_argument(const Arguments& arguments, int n, const MarkedRow& ro
     return column;
 }
 
-ClaimCall read_call(const Arguments& arguments, ReturnSetInfo* output) {
+static ClaimCall read_call(const Arguments& arguments, ReturnSetInfo* output) {
     ClaimCall call = {};
     const char* holder = check_holder(arguments.string(1, "holder"));
     call.max_rows = above_zero(DatumGetInt32(arguments.required(2, "max_rows")), "max_rows");
@@ -105,14 +103,14 @@ ClaimCall read_call(const Arguments& arguments, ReturnSetInfo* output) {
 
 // A number of rows for the planner, which would take a parameter for a tenth of the table: the
 // least power of two that is enough.
-int64 planned_rows(const ClaimCall& call) {
+static int64 planned_rows(const ClaimCall& call) {
     int64 rows = 1;
     while (rows < call.max_rows)
         rows *= 2;
     return rows;
 }
 
-void add_key_columns(Statement* statement, const ClaimCall& call) {
+static void add_key_columns(Statement* statement, const ClaimCall& call) {
     const UniqueKey& key = call.row.info->key;
     for (int i = 0; i < key.count; i++)
         statement->add("%st.%s", i > 0 ? ", " : "",
@@ -121,7 +119,7 @@ void add_key_columns(Statement* statement, const ClaimCall& call) {
 
 // A row whose status is neither 0 nor 1 is not free (marker/trigger.cpp). The planner takes half of
 // the rows for free, whatever it knows of their status: statistics of a queue are soon out of date.
-void add_is_free(Statement* statement, const Marker* marker) {
+static void add_is_free(Statement* statement, const Marker* marker) {
     const char* status = quoted(marker, kStatus);
     statement->add(
         "CASE WHEN t.%s OPERATOR(pg_catalog.=) 1 THEN t.%s OPERATOR(pg_catalog.>) "
@@ -132,7 +130,7 @@ void add_is_free(Statement* statement, const Marker* marker) {
 
 constexpr RowLock kLockOfFree = {RowStrength::kNoKeyUpdate, RowWait::kSkipLocked};
 
-void write_search(Statement* statement, const ClaimCall& call) {
+static void write_search(Statement* statement, const ClaimCall& call) {
     const TableInfo* info = call.row.info;
     statement->add("SELECT ");
     add_key_columns(statement, call);
@@ -146,7 +144,7 @@ void write_search(Statement* statement, const ClaimCall& call) {
 }
 
 // What the statement depends on: the columns that match, the one that orders, and the limit.
-PlanShape shape_of(const ClaimCall& call) {
+static PlanShape shape_of(const ClaimCall& call) {
     PlanShape shape = {RelationGetRelid(call.row.rel), PlanKind("marker_claim")};
     shape.columns = plan_columns(call.row.rel, call.row.info, call.match);
     shape.subject = call.order;
@@ -155,7 +153,7 @@ PlanShape shape_of(const ClaimCall& call) {
     return shape;
 }
 
-void require_key_columns(const ClaimCall& call) {
+static void require_key_columns(const ClaimCall& call) {
     const UniqueKey& key = call.row.info->key;
     AttrNumber columns[INDEX_MAX_KEYS];
     for (int i = 0; i < key.count; i++)
@@ -163,7 +161,7 @@ void require_key_columns(const ClaimCall& call) {
     require_columns(call.row.info, columns, key.count);
 }
 
-Key key_of(const ClaimCall& call, HeapTuple tuple, TupleDesc columns) {
+static Key key_of(const ClaimCall& call, HeapTuple tuple, TupleDesc columns) {
     Key key = {};
     key.by = &call.row.info->key;
     for (int i = 0; i < key.by->count; i++) {
@@ -175,7 +173,7 @@ Key key_of(const ClaimCall& call, HeapTuple tuple, TupleDesc columns) {
     return key;
 }
 
-FreeRows lock_free(const ClaimCall& call) {
+static FreeRows lock_free(const ClaimCall& call) {
     prevent_in_parallel_mode(kLockOfFree);
     FreeRows rows = {};
     MemoryContext caller = CurrentMemoryContext;
@@ -202,7 +200,7 @@ FreeRows lock_free(const ClaimCall& call) {
 
 // Calls visit(i) for each row, whose key the call then has.
 template <typename Visit>
-void each_row(ClaimCall* call, const FreeRows& rows, Visit&& visit) {
+static void each_row(ClaimCall* call, const FreeRows& rows, Visit&& visit) {
     for (uint64 i = 0; i < rows.count; i++) {
         CHECK_FOR_INTERRUPTS();
         call->row.key = rows.rows[i].key;
@@ -215,7 +213,7 @@ void each_row(ClaimCall* call, const FreeRows& rows, Visit&& visit) {
 }
 
 // A locked row is not free any more if a trigger on an earlier one has taken or deleted it.
-bool take_row(const ClaimCall& call, TimestampTz* until, OpenUpdates* open) {
+static bool take_row(const ClaimCall& call, TimestampTz* until, OpenUpdates* open) {
     MarkerState held = {};
     if (take_marker(call.row, call.ttl, nullptr, &held, open)) {
         *until = held.until;
@@ -227,7 +225,7 @@ bool take_row(const ClaimCall& call, TimestampTz* until, OpenUpdates* open) {
     return false;
 }
 
-void take(ClaimCall* call, FreeRows* rows) {
+static void take(ClaimCall* call, FreeRows* rows) {
     OpenUpdates open = {CurrentMemoryContext};
     uint64 taken = 0;
     each_row(call, *rows, [&](uint64 i) {
@@ -243,7 +241,7 @@ void take(ClaimCall* call, FreeRows* rows) {
 
 // --- The answer ----------------------------------------------------------------------------------
 
-void return_row(const ClaimCall& call, Datum current, TimestampTz until) {
+static void return_row(const ClaimCall& call, Datum current, TimestampTz until) {
     Datum values[3] = {key_to_jsonb(call.row.info, call.row.key), current,
                        TimestampTzGetDatum(until)};
     bool nulls[3] = {};
@@ -251,7 +249,7 @@ void return_row(const ClaimCall& call, Datum current, TimestampTz until) {
 }
 
 // As they are once all have been taken. No code of others runs in between.
-void return_rows(ClaimCall* call, const FreeRows& rows) {
+static void return_rows(ClaimCall* call, const FreeRows& rows) {
     const MarkedRow& row = call->row;
     const Bitmapset* shown = readable_columns(row.rel);
     DirectReads reads;
@@ -274,4 +272,4 @@ void return_rows(ClaimCall* call, const FreeRows& rows) {
         end_direct_reads(reads);
 }
 
-} // namespace
+} // namespace interlock::marker

@@ -7,20 +7,18 @@
 #include "marker/trigger.h"
 #include "table/part.h"
 
-namespace interlock {
+namespace interlock::marker {
 
 int marker_part;
 
-namespace {
-
-void load_marker(TableInfo* info, const Trigger* trigger) {
+static void load_marker(TableInfo* info, const Trigger* trigger) {
     Marker* marker = read_marker(info->relid, info->columns, trigger);
     marker->twin = marker_of(info) != nullptr ? marker_of(info)->trigger : nullptr;
     info->parts[marker_part] = marker;
     info->maintained = bms_add_members(info->maintained, marker->attnums);
 }
 
-void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse use) {
+static void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse use) {
     const Marker* marker = marker_of(info);
     if (use == ColumnUse::kState && marker != nullptr && marker->columns[kStatus].attnum == column)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -38,8 +36,6 @@ constexpr TablePart kPart = {
     .refuse_use = refuse_use,
 };
 
-} // namespace
-
 extern const Concept kMarkerConcept = {
     .name = "marker",
     .define_settings = define_marker_settings,
@@ -48,4 +44,4 @@ extern const Concept kMarkerConcept = {
     .part_count = 1,
 };
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -13,12 +13,12 @@
 #include "table/restricted.h"
 #include "table/trigger_state.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::marker {
 
 constexpr const char* kTriggerName = "zzz_interlock_marker";
 constexpr const char* kNotifyTriggerName = "zzz_interlock_marker_notify";
+
+namespace {
 
 // The arguments of enable_marker.
 struct Request {
@@ -31,21 +31,21 @@ struct Request {
     const char* present[kMarkerRoles]; // those of the marker; null: none, or it is gone
 };
 
-Request read_request(const Arguments& arguments);
-void read_columns(const Arguments& arguments, const Marker* present, Request* request);
-void check_columns(Relation rel, const Request& request);
-void add_missing_columns(Oid relid, const char* table, const Request& request);
-void date_open_markers(const char* table, const Request& request);
-void create_sweep_index(Oid relid, const char* table, const Request& request);
-const char* trigger_name(Relation rel, const Marker* present);
-void create_marker_trigger(Oid relid, const char* table, const char* trigger,
-                           const Request& request);
-const char* notify_trigger_name(Relation rel);
-void set_notify_trigger(Oid relid, const char* table, const char* trigger, Notify notify);
-void report_open_markers(const char* table, const Request& request);
-void drop_sweep_indexes(Oid relid, AttrNumber kept);
-
 } // namespace
+
+static Request read_request(const Arguments& arguments);
+static void read_columns(const Arguments& arguments, const Marker* present, Request* request);
+static void check_columns(Relation rel, const Request& request);
+static void add_missing_columns(Oid relid, const char* table, const Request& request);
+static void date_open_markers(const char* table, const Request& request);
+static void create_sweep_index(Oid relid, const char* table, const Request& request);
+static const char* trigger_name(Relation rel, const Marker* present);
+static void create_marker_trigger(Oid relid, const char* table, const char* trigger,
+                                  const Request& request);
+static const char* notify_trigger_name(Relation rel);
+static void set_notify_trigger(Oid relid, const char* table, const char* trigger, Notify notify);
+static void report_open_markers(const char* table, const Request& request);
+static void drop_sweep_indexes(Oid relid, AttrNumber kept);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(enable_marker);
@@ -111,9 +111,7 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-Request read_request(const Arguments& arguments) {
+static Request read_request(const Arguments& arguments) {
     Request request = {};
     request.ttl = duration_argument(arguments.interval(1, "ttl"), "ttl");
     request.enforce = arguments.boolean(2, "enforce");
@@ -122,7 +120,7 @@ Request read_request(const Arguments& arguments) {
     return request;
 }
 
-void read_columns(const Arguments& arguments, const Marker* present, Request* request) {
+static void read_columns(const Arguments& arguments, const Marker* present, Request* request) {
     constexpr const char* names[kMarkerRoles] = {"status_column", "holder_column", "time_column",
                                                  "until_column", "reason_column"};
     request->names_status = !arguments.is_null(4 + kStatus);
@@ -140,7 +138,7 @@ void read_columns(const Arguments& arguments, const Marker* present, Request* re
     }
 }
 
-const char* role_types(int role) {
+static const char* role_types(int role) {
     switch (role) {
     case kStatus:
         return "smallint, integer or bigint";
@@ -153,7 +151,7 @@ const char* role_types(int role) {
     }
 }
 
-void check_columns(Relation rel, const Request& request) {
+static void check_columns(Relation rel, const Request& request) {
     const TableInfo* info = table_info(rel);
     for (int role = 0; role < kMarkerRoles; role++) {
         require_column_name(rel, request.columns[role]);
@@ -180,19 +178,19 @@ void check_columns(Relation rel, const Request& request) {
     }
 }
 
-bool is_of_marker(const Request& request, const char* name) {
+static bool is_of_marker(const Request& request, const char* name) {
     for (const char* column : request.present)
         if (column != nullptr && strcmp(column, name) == 0)
             return true;
     return false;
 }
 
-void add_name(StringInfo names, const char* name) {
+static void add_name(StringInfo names, const char* name) {
     appendStringInfo(names, "%s\"%s\"", names->len > 0 ? ", " : "", name);
 }
 
 // So that the owner of a hand-made lock sees which of its columns the marker does not use.
-void report_columns(Oid relid, const char* adopted, const char* added) {
+static void report_columns(Oid relid, const char* adopted, const char* added) {
     if (adopted[0] == '\0')
         return;
     ereport(NOTICE,
@@ -204,7 +202,7 @@ void report_columns(Oid relid, const char* adopted, const char* added) {
                      "reason_column.")));
 }
 
-void add_missing_columns(Oid relid, const char* table, const Request& request) {
+static void add_missing_columns(Oid relid, const char* table, const Request& request) {
     constexpr const char* definitions[kMarkerRoles] = {"pg_catalog.int2 NOT NULL DEFAULT 0",
                                                        "pg_catalog.text", "pg_catalog.timestamptz",
                                                        "pg_catalog.timestamptz", "pg_catalog.text"};
@@ -225,7 +223,7 @@ void add_missing_columns(Oid relid, const char* table, const Request& request) {
 }
 
 // Rows that were marked before there were deadlines get one, counted from now.
-void date_open_markers(const char* table, const Request& request) {
+static void date_open_markers(const char* table, const Request& request) {
     run_command(
         psprintf("UPDATE %s SET %s = pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) "
                  "'" INT64_FORMAT " microseconds'::pg_catalog.interval "
@@ -236,12 +234,12 @@ void date_open_markers(const char* table, const Request& request) {
 }
 
 // Fetching the predicate itself would plan an expression of the table's owner.
-bool is_partial(Relation index) {
+static bool is_partial(Relation index) {
     return !heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
 }
 
 // An index of the owner serves as well, if it has all marked rows and leads with their deadline.
-bool finds_deadlines(Relation index, AttrNumber until, AttrNumber status) {
+static bool finds_deadlines(Relation index, AttrNumber until, AttrNumber status) {
     return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
            index->rd_index->indkey.values[0] == until &&
            (!is_partial(index) || is_of_marked_rows(index->rd_indextuple, status));
@@ -249,7 +247,7 @@ bool finds_deadlines(Relation index, AttrNumber until, AttrNumber status) {
 
 // Calls visit(index) for each index of the table.
 template <typename Visit>
-void each_index(Oid relid, Visit&& visit) {
+static void each_index(Oid relid, Visit&& visit) {
     Relation rel = table_open(relid, AccessShareLock);
     ListCell* cell;
     foreach (cell, RelationGetIndexList(rel)) {
@@ -261,7 +259,7 @@ void each_index(Oid relid, Visit&& visit) {
 }
 
 // Drops our indexes except those that lead with the column `kept`.
-void drop_sweep_indexes(Oid relid, AttrNumber kept) {
+static void drop_sweep_indexes(Oid relid, AttrNumber kept) {
     const char* schema = get_namespace_name(get_rel_namespace(relid));
     List* names = NIL;
     each_index(relid, [&](Relation index) {
@@ -275,7 +273,7 @@ void drop_sweep_indexes(Oid relid, AttrNumber kept) {
 }
 
 // The sweeper finds expired markers, and the next deadline, without reading the table.
-void create_sweep_index(Oid relid, const char* table, const Request& request) {
+static void create_sweep_index(Oid relid, const char* table, const Request& request) {
     AttrNumber until = get_attnum(relid, request.columns[kUntil]);
     AttrNumber status = get_attnum(relid, request.columns[kStatus]);
     drop_sweep_indexes(relid, until);
@@ -294,7 +292,7 @@ void create_sweep_index(Oid relid, const char* table, const Request& request) {
 }
 
 // The one that is there may have been renamed.
-const char* trigger_name(Relation rel, const Marker* present) {
+static const char* trigger_name(Relation rel, const Marker* present) {
     if (present == nullptr) {
         refuse_taken_trigger(rel, kTriggerName, "markers");
         return kTriggerName;
@@ -304,8 +302,8 @@ const char* trigger_name(Relation rel, const Marker* present) {
     return pstrdup(present->trigger);
 }
 
-void create_marker_trigger(Oid relid, const char* table, const char* trigger,
-                           const Request& request) {
+static void create_marker_trigger(Oid relid, const char* table, const char* trigger,
+                                  const Request& request) {
     StringInfoData text;
     initStringInfo(&text);
     appendStringInfo(
@@ -322,12 +320,12 @@ void create_marker_trigger(Oid relid, const char* table, const char* trigger,
     replace_trigger(relid, trigger, text.data);
 }
 
-const char* notify_trigger_name(Relation rel) {
+static const char* notify_trigger_name(Relation rel) {
     const Trigger* present = find_trigger(rel, "marker_notify_trigger");
     return present != nullptr ? present->tgname : kNotifyTriggerName;
 }
 
-void set_notify_trigger(Oid relid, const char* table, const char* trigger, Notify notify) {
+static void set_notify_trigger(Oid relid, const char* table, const char* trigger, Notify notify) {
     if (notify != Notify::kOff)
         replace_trigger(
             relid, trigger,
@@ -340,7 +338,7 @@ void set_notify_trigger(Oid relid, const char* table, const char* trigger, Notif
         drop_trigger(relid, table, trigger);
 }
 
-void report_open_markers(const char* table, const Request& request) {
+static void report_open_markers(const char* table, const Request& request) {
     run_command(psprintf("SELECT pg_catalog.min(%s) FROM %s WHERE %s OPERATOR(pg_catalog.=) 1",
                          quote_identifier(request.columns[kUntil]), table,
                          quote_identifier(request.columns[kStatus])));
@@ -350,4 +348,4 @@ void report_open_markers(const char* table, const Request& request) {
         note_deadline(DatumGetTimestampTz(earliest));
 }
 
-} // namespace
+} // namespace interlock::marker

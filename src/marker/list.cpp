@@ -21,7 +21,7 @@
 #include "table/row.h"
 #include "table/row_json.h"
 
-using namespace interlock;
+namespace interlock::marker {
 
 namespace {
 
@@ -34,15 +34,15 @@ struct Listed {
     bool is_held; // for view held
 };
 
+} // namespace
+
 constexpr const char* kPurpose = "list every marker";
 
-bool list_table(Oid relid, ReturnSetInfo* output);
+static bool list_table(Oid relid, ReturnSetInfo* output);
 
-bool sees_all();
-bool list_held_of_table(Oid relid, ReturnSetInfo* output);
-void put_unseen(Oid relid, ReturnSetInfo* output, const char* why);
-
-} // namespace
+static bool sees_all();
+static bool list_held_of_table(Oid relid, ReturnSetInfo* output);
+static void put_unseen(Oid relid, ReturnSetInfo* output, const char* why);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_row_locks);
@@ -74,10 +74,8 @@ Datum list_held_markers(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // The last one, as in the metadata (table/info.h).
-const Marker* marker_of(Relation rel) {
+static const Marker* marker_of(Relation rel) {
     const TriggerDesc* triggers = triggers_of(rel);
     const Marker* marker = nullptr;
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
@@ -87,7 +85,7 @@ const Marker* marker_of(Relation rel) {
     return marker;
 }
 
-Bitmapset* key_attnums(const Listed& table, Relation rel) {
+static Bitmapset* key_attnums(const Listed& table, Relation rel) {
     Bitmapset* attnums = nullptr;
     ListCell* cell;
     foreach (cell, table.key)
@@ -96,14 +94,14 @@ Bitmapset* key_attnums(const Listed& table, Relation rel) {
     return attnums;
 }
 
-bool may_list(const Listed& table) {
+static bool may_list(const Listed& table) {
     Bitmapset* columns = bms_union(table.marker->attnums, key_attnums(table, table.rel));
     return bms_is_subset(columns, readable_columns(table.rel));
 }
 
 // --- A row ---------------------------------------------------------------------------------------
 
-Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
+static Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
     int count = list_length(table.key);
     TupleDesc key = CreateTemplateTupleDesc(count);
     auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * count));
@@ -118,7 +116,7 @@ Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
     return row_to_jsonb(key, heap_form_tuple(key, values, nulls));
 }
 
-bool is_short(const Listed& table, TupleDesc columns, const RowValues& row) {
+static bool is_short(const Listed& table, TupleDesc columns, const RowValues& row) {
     Size size = 0;
     ListCell* cell;
     foreach (cell, table.key) {
@@ -134,7 +132,7 @@ bool is_short(const Listed& table, TupleDesc columns, const RowValues& row) {
 }
 
 // Null where the key is long, or would be far longer as text.
-NullableDatum shown_key(const Listed& table, TupleDesc columns, const RowValues& row) {
+static NullableDatum shown_key(const Listed& table, TupleDesc columns, const RowValues& row) {
     if (!is_short(table, columns, row))
         return {0, true};
     Datum key = key_json(table, columns, row);
@@ -142,8 +140,8 @@ NullableDatum shown_key(const Listed& table, TupleDesc columns, const RowValues&
 }
 
 // rel, name, holder, since, expires_at, note
-void put_held(const Listed& table, const MarkerState& state, NullableDatum holder,
-              TupleDesc columns, const RowValues& row) {
+static void put_held(const Listed& table, const MarkerState& state, NullableDatum holder,
+                     TupleDesc columns, const RowValues& row) {
     if (!state.live)
         return;
     NullableDatum key = shown_key(table, columns, row);
@@ -158,7 +156,8 @@ void put_held(const Listed& table, const MarkerState& state, NullableDatum holde
 }
 
 // rel, key, holder, locked_at, expires_at, reason, live; values out of line are fetched.
-void list_row(const Listed& table, const Marker* marker, TupleDesc columns, const RowValues& row) {
+static void list_row(const Listed& table, const Marker* marker, TupleDesc columns,
+                     const RowValues& row) {
     MarkerState state = marker_status(marker, row, GetCurrentTimestamp());
     NullableDatum holder = row[marker->columns[kHolder].attnum];
     holder.isnull = holder.isnull || !state.set;
@@ -188,7 +187,7 @@ void list_row(const Listed& table, const Marker* marker, TupleDesc columns, cons
 // --- Without policies ----------------------------------------------------------------------------
 
 // The names that the trigger has are those of a partition's columns, too.
-void list_stored(const Listed& table, Relation rel) {
+static void list_stored(const Listed& table, Relation rel) {
     const Marker* marker = rel == table.rel ? table.marker : marker_of(rel);
     if (marker == nullptr || !marker->usable)
         return;
@@ -207,7 +206,7 @@ void list_stored(const Listed& table, Relation rel) {
 }
 
 // Foreign partitions are left out. False when another transaction has locked a partition.
-bool list_partitions(const Listed& table) {
+static bool list_partitions(const Listed& table) {
     ListCell* cell;
     foreach (cell, find_all_inheritors(RelationGetRelid(table.rel), NoLock, nullptr)) {
         Oid relid = lfirst_oid(cell);
@@ -226,8 +225,8 @@ bool list_partitions(const Listed& table) {
 
 // --- With policies -------------------------------------------------------------------------------
 
-void write_list(Statement* statement, Relation rel, const TableInfo* info,
-                const Bitmapset* columns) {
+static void write_list(Statement* statement, Relation rel, const TableInfo* info,
+                       const Bitmapset* columns) {
     const char* separator = "SELECT ";
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
         statement->add("%st.%s", separator, quote_identifier(column_name(info, column)));
@@ -237,7 +236,7 @@ void write_list(Statement* statement, Relation rel, const TableInfo* info,
                    quoted(marker_of(info), kStatus));
 }
 
-void list_by_statement(const Listed& table) {
+static void list_by_statement(const Listed& table) {
     const TableInfo* info = table_info(table.rel);
     StoredRow row = {};
     row.attnums = bms_union(marker_of(info)->attnums, info->key.attnums);
@@ -255,11 +254,11 @@ void list_by_statement(const Listed& table) {
     }
 }
 
-bool is_trusted(Oid owner) { return owner == GetUserId() || superuser_arg(owner); }
+static bool is_trusted(Oid owner) { return owner == GetUserId() || superuser_arg(owner); }
 
 // The statement opens the partitions and plans the expressions of their indexes, so they must not
 // be locked, and their owners must be trusted, too. False when another transaction has locked one.
-bool lock_partitions(const Listed& table, bool* are_trusted) {
+static bool lock_partitions(const Listed& table, bool* are_trusted) {
     ListCell* cell;
     foreach (cell, find_all_inheritors(RelationGetRelid(table.rel), NoLock, nullptr)) {
         Oid relid = lfirst_oid(cell);
@@ -272,7 +271,7 @@ bool lock_partitions(const Listed& table, bool* are_trusted) {
 }
 
 // False when another transaction has locked a part of it.
-bool list_with_policies(const Listed& table) {
+static bool list_with_policies(const Listed& table) {
     bool are_trusted = is_trusted(table.rel->rd_rel->relowner);
     if (are_trusted && table.rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
         !lock_partitions(table, &are_trusted))
@@ -285,7 +284,7 @@ bool list_with_policies(const Listed& table) {
 // --- A table -------------------------------------------------------------------------------------
 
 // False when another transaction has locked a part of it.
-bool list_rows(const Listed& table) {
+static bool list_rows(const Listed& table) {
     Relation rel = table.rel;
     if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED)
         return list_with_policies(table);
@@ -297,7 +296,7 @@ bool list_rows(const Listed& table) {
 }
 
 // Checks made before the lock are repeated after it.
-bool list_table(Oid relid, ReturnSetInfo* output) {
+static bool list_table(Oid relid, ReturnSetInfo* output) {
     if (!has_any_privilege(relid, ACL_SELECT))
         return true;
     if (!lock_without_waiting(relid, AccessShareLock))
@@ -319,9 +318,9 @@ bool list_table(Oid relid, ReturnSetInfo* output) {
 
 // --- For view held -------------------------------------------------------------------------------
 
-bool sees_all() { return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS); }
+static bool sees_all() { return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS); }
 
-void put_unseen(Oid relid, ReturnSetInfo* output, const char* why) {
+static void put_unseen(Oid relid, ReturnSetInfo* output, const char* why) {
     if (get_rel_name(relid) == nullptr)
         return; // dropped meanwhile
     Datum values[6] = {ObjectIdGetDatum(relid)};
@@ -331,7 +330,7 @@ void put_unseen(Oid relid, ReturnSetInfo* output, const char* why) {
 }
 
 // The rows without their keys, which the reader may not see.
-bool list_without_keys(Listed table) {
+static bool list_without_keys(Listed table) {
     table.key = NIL;
     if (table.rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
         return list_partitions(table);
@@ -340,13 +339,13 @@ bool list_without_keys(Listed table) {
 }
 
 // Whether its policies apply to the reader and would run code of others.
-bool has_untrusted_policies(Relation rel) {
+static bool has_untrusted_policies(Relation rel) {
     return check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED &&
            !is_trusted(rel->rd_rel->relowner);
 }
 
 // False when another transaction has locked a part of it.
-bool list_held_of(const Listed& table) {
+static bool list_held_of(const Listed& table) {
     Oid relid = RelationGetRelid(table.rel);
     if (RELATION_IS_OTHER_TEMP(table.rel) || table.marker == nullptr)
         return true;
@@ -364,7 +363,7 @@ bool list_held_of(const Listed& table) {
     return list_rows(table);
 }
 
-bool list_held_of_table(Oid relid, ReturnSetInfo* output) {
+static bool list_held_of_table(Oid relid, ReturnSetInfo* output) {
     if (!sees_all() && !has_any_privilege(relid, ACL_SELECT))
         return true;
     if (!lock_without_waiting(relid, AccessShareLock))
@@ -376,10 +375,6 @@ bool list_held_of_table(Oid relid, ReturnSetInfo* output) {
     relation_close(rel, NoLock);
     return listed;
 }
-
-} // namespace
-
-namespace interlock {
 
 List* marker_tables(MarkerTables which) {
     require_schema_names();
@@ -398,4 +393,4 @@ List* marker_tables(MarkerTables which) {
                  own_trigger_function("marker_trigger"), condition));
 }
 
-} // namespace interlock
+} // namespace interlock::marker

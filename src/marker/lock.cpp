@@ -10,16 +10,12 @@
 #include "table/restricted.h"
 #include "table/subscription.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::marker {
 
 constexpr int kAttempts = 10;
 
-void audit_force(const MarkedRow& call, const MarkerState& state, const char* reason);
-Datum marker_row(FunctionCallInfo fcinfo, bool locked, const MarkerState& state);
-
-} // namespace
+static void audit_force(const MarkedRow& call, const MarkerState& state, const char* reason);
+static Datum marker_row(FunctionCallInfo fcinfo, bool locked, const MarkerState& state);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(lock_row);
@@ -127,9 +123,7 @@ Datum row_lock_of(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-void audit_force(const MarkedRow& call, const MarkerState& state, const char* reason) {
+static void audit_force(const MarkedRow& call, const MarkerState& state, const char* reason) {
     Oid types[6] = {TEXTOID, JSONBOID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
     Datum values[6] = {CStringGetTextDatum(qualified_name(call.rel)),
                        key_to_jsonb(call.info, *read_table_key(call.rel, call.info, call.key)),
@@ -145,11 +139,11 @@ void audit_force(const MarkedRow& call, const MarkerState& state, const char* re
 }
 
 // (locked, holder, locked_at, expires_at)
-Datum marker_row(FunctionCallInfo fcinfo, bool locked, const MarkerState& state) {
+static Datum marker_row(FunctionCallInfo fcinfo, bool locked, const MarkerState& state) {
     Datum values[4] = {BoolGetDatum(locked), CStringGetTextDatum(state.holder),
                        TimestampTzGetDatum(state.since), TimestampTzGetDatum(state.until)};
     bool nulls[4] = {false, false, state.since == DT_NOBEGIN, state.until == DT_NOBEGIN};
     return result_row(fcinfo, values, nulls);
 }
 
-} // namespace
+} // namespace interlock::marker

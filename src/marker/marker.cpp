@@ -5,7 +5,7 @@
 #include "server/scope.h"
 #include "table/row.h"
 
-using namespace interlock;
+namespace interlock::marker {
 
 extern "C" {
 PG_FUNCTION_INFO_V1(set_holder);
@@ -23,17 +23,11 @@ Datum set_holder(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // The setting is of class "internal": only this module sets it, always for a transaction or a nest
 // inside one, so that the server itself undoes it at rollback to a savepoint and at the end.
-char* holder_setting = nullptr;
+static char* holder_setting = nullptr;
 
-const VerbCall* current_verb = nullptr;
-
-} // namespace
-
-namespace interlock {
+static const VerbCall* current_verb = nullptr;
 
 bool fits_role(int role, Oid type) {
     switch (role) {
@@ -87,18 +81,14 @@ const char* check_holder(const char* holder, const char* argument) {
     return holder;
 }
 
-namespace {
-
 // As they are once they are truncated.
-bool names_twice(const MarkerColumn* columns) {
+static bool names_twice(const MarkerColumn* columns) {
     for (int i = 0; i < kMarkerRoles; i++)
         for (int j = 0; j < i; j++)
             if (strcmp(NameStr(columns[i].name), NameStr(columns[j].name)) == 0)
                 return true;
     return false;
 }
-
-} // namespace
 
 bool read_marker_arguments(const Trigger* trigger, Marker* marker) {
     constexpr int columns_end = kFirstMarkerColumn + kMarkerRoles;
@@ -178,17 +168,13 @@ const Marker* require_marker(Relation rel, const TableInfo* info) {
     return marker;
 }
 
-namespace {
-
-TimestampTz time_value(const MarkerColumn& column, const RowValues& row) {
+static TimestampTz time_value(const MarkerColumn& column, const RowValues& row) {
     NullableDatum time = row[column.attnum];
     if (time.isnull)
         return DT_NOBEGIN;
     return column.type == TIMESTAMPOID ? time_in_zone(DatumGetTimestamp(time.value))
                                        : DatumGetTimestampTz(time.value);
 }
-
-} // namespace
 
 MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tuple,
                          TimestampTz clock) {
@@ -233,4 +219,4 @@ Datum marker_text(const MarkerColumn& column, const char* text) {
     return value;
 }
 
-} // namespace interlock
+} // namespace interlock::marker

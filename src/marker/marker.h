@@ -15,7 +15,7 @@
 #include "table/relation.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::marker {
 
 constexpr int kHolderBytes = 1024;
 
@@ -162,4 +162,4 @@ List* marker_tables(MarkerTables which);
 
 void define_marker_settings();
 
-} // namespace interlock
+} // namespace interlock::marker

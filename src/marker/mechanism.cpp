@@ -7,15 +7,13 @@
 #include "table/own_table.h"
 #include "table/settings_json.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::marker {
 
 constexpr const char* kColumns[kMarkerRoles] = {"status_column", "holder_column", "time_column",
                                                 "until_column", "reason_column"};
 
 // As set_notify_trigger() makes it.
-Notify read_notify(Oid relid) {
+static Notify read_notify(Oid relid) {
     Oid function = own_trigger_function("marker_notify_trigger");
     Notify notify = Notify::kOff;
     each_trigger(relid, [&](const CatalogTriggers&, HeapTuple, Oid, const Trigger* trigger) {
@@ -25,7 +23,7 @@ Notify read_notify(Oid relid) {
     return notify;
 }
 
-bool is_btree(Oid index) {
+static bool is_btree(Oid index) {
     HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
     if (!HeapTupleIsValid(tuple))
         return false;
@@ -35,7 +33,7 @@ bool is_btree(Oid index) {
 }
 
 // Whether the sweeper finds deadlines by it: one that enable_marker has made, or of the owner.
-bool serves_sweeps(HeapTuple index, AttrNumber until, AttrNumber status) {
+static bool serves_sweeps(HeapTuple index, AttrNumber until, AttrNumber status) {
     auto* form = reinterpret_cast<Form_pg_index>(GETSTRUCT(index));
     return form->indisvalid && form->indkey.values[0] == until &&
            (heap_attisnull(index, Anum_pg_index_indpred, nullptr) ||
@@ -45,7 +43,7 @@ bool serves_sweeps(HeapTuple index, AttrNumber until, AttrNumber status) {
 
 // Whether there is one; with `of_others` one that enable_marker has not made. Read from the
 // catalog: the table is not open. The columns are by role.
-bool has_sweep_index(Oid relid, const char* const* columns, bool of_others) {
+static bool has_sweep_index(Oid relid, const char* const* columns, bool of_others) {
     AttrNumber until = get_attnum(relid, columns[kUntil]);
     AttrNumber status = get_attnum(relid, columns[kStatus]);
     if (until == InvalidAttrNumber || status == InvalidAttrNumber)
@@ -64,7 +62,7 @@ bool has_sweep_index(Oid relid, const char* const* columns, bool of_others) {
     return found;
 }
 
-Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
+static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     Marker marker = {};
     if (!read_marker_arguments(trigger, &marker))
         return Reading::kForged;
@@ -82,10 +80,10 @@ Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     return Reading::kFound;
 }
 
-const Marker* present_on(Relation rel) { return marker_of(table_info(rel)); }
+static const Marker* present_on(Relation rel) { return marker_of(table_info(rel)); }
 
 // What becomes of sweep_index => false: an index of the owner stays, and serves.
-bool keeps_index(Relation rel, JsonbContainer* arguments) {
+static bool keeps_index(Relation rel, JsonbContainer* arguments) {
     const char* columns[kMarkerRoles];
     for (int role = 0; role < kMarkerRoles; role++) {
         const JsonbValue* name = member_of(arguments, kColumns[role]);
@@ -95,7 +93,7 @@ bool keeps_index(Relation rel, JsonbContainer* arguments) {
     return has_sweep_index(RelationGetRelid(rel), columns, true);
 }
 
-Jsonb* stored_form(Relation rel, const char*, Jsonb* arguments) {
+static Jsonb* stored_form(Relation rel, const char*, Jsonb* arguments) {
     JsonObject stored;
     each_member(&arguments->root, [&](const char* name, const JsonbValue* value) {
         int role = 0;
@@ -111,8 +109,6 @@ Jsonb* stored_form(Relation rel, const char*, Jsonb* arguments) {
     return with_stored_notify(stored.finish());
 }
 
-} // namespace
-
 extern const Mechanism kMarkerMechanism = {
     .name = "marker",
     .enable = "enable_marker",
@@ -121,4 +117,4 @@ extern const Mechanism kMarkerMechanism = {
     .stored_form = stored_form,
 };
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -3,8 +3,8 @@
 
 #include "table/mechanism.h"
 
-namespace interlock {
+namespace interlock::marker {
 
 extern const Mechanism kMarkerMechanism;
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -12,7 +12,7 @@
 #include "marker/marker.h"
 #include "server/error.h"
 
-using namespace interlock;
+namespace interlock::marker {
 
 namespace {
 
@@ -25,7 +25,12 @@ struct Departure {
     CommandId command;
     MarkerState marker; // its holder lives in TopTransactionContext
 };
-Departure departure = {};
+
+} // namespace
+
+static Departure departure = {};
+
+namespace {
 
 // One firing of the trigger.
 struct Change {
@@ -37,12 +42,12 @@ struct Change {
     MarkerState after;
 };
 
-bool is_full(const Trigger* trigger);
-void keep_departure(const Change& change);
-MarkerState arriving_marker(const Change& change);
-void tell(const Change& change);
-
 } // namespace
+
+static bool is_full(const Trigger* trigger);
+static void keep_departure(const Change& change);
+static MarkerState arriving_marker(const Change& change);
+static void tell(const Change& change);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(marker_notify_trigger);
@@ -79,13 +84,11 @@ Datum marker_notify_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-bool is_full(const Trigger* trigger) {
+static bool is_full(const Trigger* trigger) {
     return argument_count(trigger) > 0 && strcmp(trigger->tgargs[0], "full") == 0;
 }
 
-void keep_departure(const Change& change) {
+static void keep_departure(const Change& change) {
     HeapTupleHeader row = change.row->t_data;
     departure = {change.marker->root, HeapTupleHeaderGetUpdateXid(row), HeapTupleHeaderGetCmax(row),
                  change.before};
@@ -95,7 +98,7 @@ void keep_departure(const Change& change) {
 }
 
 // The marker of a row that is inserted, where it comes from; not set when it is new.
-MarkerState arriving_marker(const Change& change) {
+static MarkerState arriving_marker(const Change& change) {
     HeapTupleHeader row = change.row->t_data;
     if (departure.root != change.marker->root ||
         departure.transaction != HeapTupleHeaderGetXmin(row) ||
@@ -105,7 +108,7 @@ MarkerState arriving_marker(const Change& change) {
     return departure.marker;
 }
 
-void notify(const Change& change, const char* event, const char* holder) {
+static void notify(const Change& change, const char* event, const char* holder) {
     const char* table = qualified_name(change.marker->root);
     if (!change.is_full) {
         Async_Notify("interlock_row_lock", json_object({{"table", table}, {"event", event}}));
@@ -121,9 +124,11 @@ void notify(const Change& change, const char* event, const char* holder) {
     Async_Notify("interlock_row_lock", payload);
 }
 
-const char* end_of(const MarkerState& marker) { return marker.live ? "unlocked" : "expired"; }
+static const char* end_of(const MarkerState& marker) {
+    return marker.live ? "unlocked" : "expired";
+}
 
-void tell_release(const Change& change) {
+static void tell_release(const Change& change) {
     const VerbCall* verb = firing_verb(change.marker);
     const char* event = end_of(change.before);
     if (verb != nullptr && verb->verb == Verb::kForce)
@@ -135,14 +140,14 @@ void tell_release(const Change& change) {
 
 // Others cannot take a live marker, so its holder has given it away: by hand_over_row or plain SQL.
 // The verb has decided before the clock of now.
-bool is_handed_over(const Change& change) {
+static bool is_handed_over(const Change& change) {
     const VerbCall* verb = firing_verb(change.marker);
     bool by_verb = verb != nullptr && verb->verb == Verb::kHandOver;
     return (change.before.live || by_verb) && change.before.holder != nullptr &&
            !same_holder(change.before.holder, change.after.holder);
 }
 
-void tell(const Change& change) {
+static void tell(const Change& change) {
     const MarkerState& before = change.before;
     const MarkerState& after = change.after;
     if (!after.set) {
@@ -162,4 +167,4 @@ void tell(const Change& change) {
     notify(change, "locked", after.holder);
 }
 
-} // namespace
+} // namespace interlock::marker

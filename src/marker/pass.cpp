@@ -4,7 +4,7 @@
 #include "marker/call.h"
 #include "server/arguments.h"
 
-using namespace interlock;
+namespace interlock::marker {
 
 extern "C" {
 PG_FUNCTION_INFO_V1(hand_over_row);
@@ -34,3 +34,5 @@ Datum delete_row(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 }
+
+} // namespace interlock::marker

@@ -13,11 +13,11 @@
 #include "server/subtransaction.h"
 #include "table/row_json.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::marker {
 
 constexpr int kAttempts = 10;
+
+namespace {
 
 struct RowsCall {
     MarkedRow row; // its key is set to each key in turn
@@ -27,13 +27,13 @@ struct RowsCall {
     MemoryContext scratch; // for one row
 };
 
-RowsCall read_call(const Arguments& arguments);
-JsonbValue* find_held(RowsCall* call);
-void lock_all(RowsCall* call);
-TimestampTz mark_all(RowsCall* call);
-Datum answer(FunctionCallInfo fcinfo, JsonbValue* held, TimestampTz until);
-
 } // namespace
+
+static RowsCall read_call(const Arguments& arguments);
+static JsonbValue* find_held(RowsCall* call);
+static void lock_all(RowsCall* call);
+static TimestampTz mark_all(RowsCall* call);
+static Datum answer(FunctionCallInfo fcinfo, JsonbValue* held, TimestampTz until);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(lock_rows);
@@ -61,12 +61,10 @@ Datum lock_rows(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // --- Arguments -----------------------------------------------------------------------------------
 
 // As a literal that can be typed, unless it is long.
-const char* typed_keys(const Arguments& arguments) {
+static const char* typed_keys(const Arguments& arguments) {
     if (arguments.is_null(1))
         return "keys";
     Oid output;
@@ -77,7 +75,7 @@ const char* typed_keys(const Arguments& arguments) {
 }
 
 // In other libraries a call without a holder locks rows; that function has another name here.
-void require_holder(const Arguments& arguments) {
+static void require_holder(const Arguments& arguments) {
     if (!arguments.is_null(2))
         return;
     const char* table =
@@ -90,7 +88,7 @@ void require_holder(const Arguments& arguments) {
                             quote_literal_cstr(table), typed_keys(arguments))));
 }
 
-RowsCall read_call(const Arguments& arguments) {
+static RowsCall read_call(const Arguments& arguments) {
     require_holder(arguments);
     RowsCall call = {};
     call.row = open_rows(arguments, check_holder(arguments.string(2, "holder")));
@@ -104,7 +102,7 @@ RowsCall read_call(const Arguments& arguments) {
 // --- The rows ------------------------------------------------------------------------------------
 
 template <typename Visit>
-void each_row(RowsCall* call, Visit&& visit) {
+static void each_row(RowsCall* call, Visit&& visit) {
     for (int i = 0; i < call->keys.count; i++) {
         CHECK_FOR_INTERRUPTS();
         call->row.key = call->keys.keys[i];
@@ -116,7 +114,7 @@ void each_row(RowsCall* call, Visit&& visit) {
     }
 }
 
-void add_held(JsonBuilder* builder, const MarkedRow& row, const Look& found) {
+static void add_held(JsonBuilder* builder, const MarkedRow& row, const Look& found) {
     TupleDesc columns = CreateTemplateTupleDesc(3);
     TupleDescInitEntry(columns, 1, "key", JSONBOID, -1, 0);
     TupleDescInitEntry(columns, 2, "holder", TEXTOID, -1, 0);
@@ -132,7 +130,7 @@ void add_held(JsonBuilder* builder, const MarkedRow& row, const Look& found) {
 
 // The rows with a live marker of another holder, as an array of {key, holder, expires_at}; null
 // when there are none.
-JsonbValue* find_held(RowsCall* call) {
+static JsonbValue* find_held(RowsCall* call) {
     MemoryContext caller = CurrentMemoryContext;
     JsonBuilder builder;
     bool found_any = false;
@@ -156,7 +154,7 @@ JsonbValue* find_held(RowsCall* call) {
 }
 
 // A row that is not found by a lock may have been deleted and inserted again in the wait for it.
-void lock(const MarkedRow& row) {
+static void lock(const MarkedRow& row) {
     for (int i = 0; i < kAttempts; i++) {
         if (look(row, {RowStrength::kNoKeyUpdate, RowWait::kWait, CountedKind::kMarker}).found)
             return;
@@ -166,12 +164,12 @@ void lock(const MarkedRow& row) {
     raise_suppressed(row.rel);
 }
 
-void lock_all(RowsCall* call) {
+static void lock_all(RowsCall* call) {
     each_row(call, [&] { lock(call->row); });
 }
 
 // Returns the earliest deadline.
-TimestampTz mark_all(RowsCall* call) {
+static TimestampTz mark_all(RowsCall* call) {
     TimestampTz until = DT_NOEND;
     each_row(call, [&] {
         MarkerState held = {};
@@ -182,7 +180,7 @@ TimestampTz mark_all(RowsCall* call) {
     return until;
 }
 
-Datum answer(FunctionCallInfo fcinfo, JsonbValue* held, TimestampTz until) {
+static Datum answer(FunctionCallInfo fcinfo, JsonbValue* held, TimestampTz until) {
     Datum values[3] = {BoolGetDatum(held == nullptr)};
     bool nulls[3] = {false, held == nullptr, held != nullptr || until == DT_NOEND};
     if (!nulls[1])
@@ -192,4 +190,4 @@ Datum answer(FunctionCallInfo fcinfo, JsonbValue* held, TimestampTz until) {
     return result_row(fcinfo, values, nulls);
 }
 
-} // namespace
+} // namespace interlock::marker

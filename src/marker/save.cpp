@@ -6,23 +6,23 @@
 #include "version/argument.h"
 #include "version/update.h"
 
-using namespace interlock;
+namespace interlock::marker {
 
 namespace {
 
 struct SaveCall {
     MarkedRow row;
-    const Versioning* versioning; // null: the table has no versions
+    const version::Versioning* versioning; // null: the table has no versions
     bool has_expected;
-    VersionArgument expected; // its type also without one
+    version::VersionArgument expected; // its type also without one
 };
 
-SaveCall open_save(const Arguments& arguments);
-bool save(const SaveCall& call, const Changes& changes, int64* version);
-bool expect_what_is_shown(SaveCall* call);
-[[noreturn]] void explain_unsaved(const SaveCall& call);
-
 } // namespace
+
+static SaveCall open_save(const Arguments& arguments);
+static bool save(const SaveCall& call, const Changes& changes, int64* version);
+static bool expect_what_is_shown(SaveCall* call);
+[[noreturn]] static void explain_unsaved(const SaveCall& call);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(save_row);
@@ -43,56 +43,55 @@ Datum save_row(PG_FUNCTION_ARGS) {
         explain_unsaved(call);
     count_call(call.row);
     close_table(call.row.rel);
-    if (call.versioning == nullptr || !has_versions_as(call.versioning, call.expected.type))
+    if (call.versioning == nullptr ||
+        !version::has_versions_as(call.versioning, call.expected.type))
         PG_RETURN_NULL();
-    return version_result(call.versioning, call.expected.type, version);
+    return version::version_result(call.versioning, call.expected.type, version);
 }
 }
 
-namespace {
-
-SaveCall open_save(const Arguments& arguments) {
+static SaveCall open_save(const Arguments& arguments) {
     SaveCall call = {};
     call.row = open_call(arguments, true);
     call.has_expected = !arguments.is_null(4);
-    if (call.has_expected || versioning_of(call.row.info) != nullptr)
-        call.versioning = require_versioning(call.row.rel, call.row.info);
+    if (call.has_expected || version::versioning_of(call.row.info) != nullptr)
+        call.versioning = version::require_versioning(call.row.rel, call.row.info);
     if (call.has_expected)
-        call.expected = expected_version(arguments, 4, call.row.rel, call.versioning);
+        call.expected = version::expected_version(arguments, 4, call.row.rel, call.versioning);
     else
         call.expected.type = arguments.type(4);
     return call;
 }
 
-bool save(const SaveCall& call, const Changes& changes, int64* version) {
+static bool save(const SaveCall& call, const Changes& changes, int64* version) {
     return save_marked(call.row, changes, call.has_expected ? &call.expected.token : nullptr,
                        version);
 }
 
 // False also for a table without versions.
-bool read_version(const SaveCall& call, int64* version) {
+static bool read_version(const SaveCall& call, int64* version) {
     if (call.versioning == nullptr)
         return false;
     StoredRow row = read_row(call.row.rel, call.row.info, call.row.key,
                              bms_make_singleton(call.versioning->column));
     if (row.found)
-        *version = stored_token(row, call.versioning);
+        *version = version::stored_token(row, call.versioning);
     return row.found;
 }
 
 // Whether the row has another version than the expected one that looks the same to the caller; it
 // is expected then.
-bool expect_what_is_shown(SaveCall* call) {
+static bool expect_what_is_shown(SaveCall* call) {
     int64 stored;
     if (!call->has_expected || !read_version(*call, &stored) || stored == call->expected.token ||
-        !is_shown_as_expected(call->versioning, call->expected, stored))
+        !version::is_shown_as_expected(call->versioning, call->expected, stored))
         return false;
     call->expected.token = stored;
     return true;
 }
 
 // Raises why no row was written: it does not exist, the marker is lost, or the version differs.
-void explain_unsaved(const SaveCall& call) {
+static void explain_unsaved(const SaveCall& call) {
     const MarkedRow& row = call.row;
     Look found = look(row);
     if (!found.found)
@@ -101,14 +100,15 @@ void explain_unsaved(const SaveCall& call) {
     int64 stored;
     if (held && call.has_expected && read_version(call, &stored) && stored != call.expected.token) {
         count_call(row);
-        count_call(row.info, true);
-        raise_version_conflict(row.rel, row.info, *found.key, call.expected.token, stored,
-                               "The marker is still held. Read the row, and call save_row again "
-                               "with its version, or unlock_row to give up.");
+        version::count_call(row.info, true);
+        version::raise_version_conflict(
+            row.rel, row.info, *found.key, call.expected.token, stored,
+            "The marker is still held. Read the row, and call save_row again "
+            "with its version, or unlock_row to give up.");
     }
     if (held)
         raise_suppressed(row.rel);
     raise_not_held(row, found);
 }
 
-} // namespace
+} // namespace interlock::marker

@@ -2,12 +2,10 @@
 
 #include "table/relation_code.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::marker {
 
 // status = 1, as create_sweep_index writes it.
-bool is_marked_condition(const Node* node, AttrNumber status) {
+static bool is_marked_condition(const Node* node, AttrNumber status) {
     if (!IsA(node, OpExpr))
         return false;
     auto* call = reinterpret_cast<const OpExpr*>(node);
@@ -20,7 +18,7 @@ bool is_marked_condition(const Node* node, AttrNumber status) {
            DatumGetInt32(reinterpret_cast<const Const*>(one)->constvalue) == 1;
 }
 
-bool holds_marked(Relation index, const Marker* marker) {
+static bool holds_marked(Relation index, const Marker* marker) {
     Form_pg_index form = index->rd_index;
     HeapTuple row = index->rd_indextuple;
     return form->indisvalid && !form->indcheckxmin && index->rd_rel->relam == BTREE_AM_OID &&
@@ -29,7 +27,7 @@ bool holds_marked(Relation index, const Marker* marker) {
 }
 
 // Null if there is none.
-Relation open_index_of_marked(Relation rel, const Marker* marker) {
+static Relation open_index_of_marked(Relation rel, const Marker* marker) {
     ListCell* cell;
     foreach (cell, RelationGetIndexList(rel)) {
         Relation index = index_open(lfirst_oid(cell), AccessShareLock);
@@ -40,20 +38,18 @@ Relation open_index_of_marked(Relation rel, const Marker* marker) {
     return nullptr;
 }
 
-bool is_marked(const MarkedScan& scan) {
+static bool is_marked(const MarkedScan& scan) {
     const MarkerColumn& status = scan.marker->columns[kStatus];
     bool is_null;
     Datum value = slot_getattr(scan.row, status.attnum, &is_null);
     return !is_null && integer_of(status.type, value) == 1;
 }
 
-bool next_row(MarkedScan* scan) {
+static bool next_row(MarkedScan* scan) {
     return scan->index != nullptr
                ? index_getnext_slot(scan->by_index, ForwardScanDirection, scan->row)
                : table_scan_getnextslot(scan->by_table, ForwardScanDirection, scan->row);
 }
-
-} // namespace
 
 // A longer condition is another one, and would take the caller's time to read.
 bool is_of_marked_rows(HeapTuple index, AttrNumber status) {
@@ -114,4 +110,4 @@ void end_marked_scan(MarkedScan* scan) {
     UnregisterSnapshot(scan->snapshot);
 }
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -8,7 +8,7 @@
 
 #include "marker/marker.h"
 
-namespace interlock {
+namespace interlock::marker {
 
 struct MarkedScan {
     const Marker* marker;
@@ -33,4 +33,4 @@ MarkedScan begin_marked_scan(Relation rel, const Marker* marker);
 bool next_marked(MarkedScan* scan);
 void end_marked_scan(MarkedScan* scan);
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -1,6 +1,6 @@
 #include "marker/shown.h"
 
-namespace interlock {
+namespace interlock::marker {
 
 Datum shown_text(NullableDatum value) {
     if (value.isnull || toast_raw_datum_size(value.value) - VARHDRSZ <= kShownBytes)
@@ -11,10 +11,8 @@ Datum shown_text(NullableDatum value) {
     return PointerGetDatum(cstring_to_text_with_len(bytes, length));
 }
 
-namespace {
-
 // A number of a few bytes can have 131,000 digits.
-bool is_short_number(Datum value) {
+static bool is_short_number(Datum value) {
     constexpr int kMostDigits = 1000;
     Numeric number = DatumGetNumeric(value);
     if (numeric_is_nan(number) || numeric_is_inf(number))
@@ -31,14 +29,14 @@ bool is_short_number(Datum value) {
 constexpr Size kComposedBytes = 1024;
 
 // One value, whose text is not much longer than its bytes.
-bool is_plain(Oid type) {
+static bool is_plain(Oid type) {
     Oid base = getBaseType(type);
     char kind = get_typtype(base);
     return (kind == TYPTYPE_BASE || kind == TYPTYPE_ENUM) && !OidIsValid(get_element_type(base)) &&
            base != NUMERICOID && base != JSONBOID;
 }
 
-bool has_plain_columns(Oid row_type) {
+static bool has_plain_columns(Oid row_type) {
     constexpr int kMostColumns = 100; // nulls among them take a bit, and the text has their names
     TupleDesc columns = lookup_rowtype_tupdesc(row_type, -1);
     bool plain = columns->natts <= kMostColumns;
@@ -51,7 +49,7 @@ bool has_plain_columns(Oid row_type) {
 }
 
 // Composed of plain ones at one level: each more doubles the quotes in what is below it.
-bool is_composed_of_plain(Oid type) {
+static bool is_composed_of_plain(Oid type) {
     Oid base = getBaseType(type);
     Oid element = get_element_type(base);
     if (OidIsValid(element))
@@ -68,8 +66,6 @@ bool is_composed_of_plain(Oid type) {
     }
 }
 
-} // namespace
-
 bool has_short_text(Oid type, Datum value) {
     Oid base = getBaseType(type);
     if (base == NUMERICOID)
@@ -78,4 +74,4 @@ bool has_short_text(Oid type, Datum value) {
     return is_plain(base) || (is_small && is_composed_of_plain(base));
 }
 
-} // namespace interlock
+} // namespace interlock::marker

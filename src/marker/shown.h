@@ -4,7 +4,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::marker {
 
 constexpr Size kShownBytes = 8192;
 
@@ -16,4 +16,4 @@ Datum shown_text(NullableDatum value);
 // nested.
 bool has_short_text(Oid type, Datum value);
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -7,11 +7,9 @@
 #include "table/row.h"
 #include "transition/transition.h"
 
-namespace interlock {
+namespace interlock::marker {
 
-namespace {
-
-[[noreturn]] void refuse(Relation rel, const char* column, const char* why) {
+[[noreturn]] static void refuse(Relation rel, const char* column, const char* why) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("column \"%s\" of table \"%s\" cannot be a marker's status: %s", column,
                            RelationGetRelationName(rel), why),
@@ -21,25 +19,25 @@ namespace {
 
 // --- The rows
 
-int64 count_rows(Relation rel, const char* condition) {
+static int64 count_rows(Relation rel, const char* condition) {
     run_command(psprintf("SELECT pg_catalog.count(*) FROM %s t WHERE %s", rows_of(rel), condition));
     bool is_null;
     return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
 }
 
-int64 count_other_values(Relation rel, const char* column) {
+static int64 count_other_values(Relation rel, const char* column) {
     return count_rows(rel,
                       psprintf("t.%s OPERATOR(pg_catalog.<>) 0 AND t.%s OPERATOR(pg_catalog.<>) 1",
                                quote_identifier(column), quote_identifier(column)));
 }
 
-void check_values(Relation rel, const char* column) {
+static void check_values(Relation rel, const char* column) {
     int64 count = count_other_values(rel, column);
     if (count > 0)
         refuse(rel, column, psprintf("rows with another value than 0 and 1: " INT64_FORMAT, count));
 }
 
-void check_holders(Relation rel, const char* const* columns) {
+static void check_holders(Relation rel, const char* const* columns) {
     StringInfoData condition;
     initStringInfo(&condition);
     appendStringInfo(&condition, "t.%s OPERATOR(pg_catalog.=) 1",
@@ -59,11 +57,13 @@ void check_holders(Relation rel, const char* const* columns) {
 
 // --- The definition of the table
 
-void check_machines(Relation rel, const char* column) {
-    for (const StateMachine& machine : machines_of(table_info(rel)))
+static void check_machines(Relation rel, const char* column) {
+    for (const transition::StateMachine& machine : transition::machines_of(table_info(rel)))
         if (strcmp(NameStr(machine.name), column) == 0)
             refuse(rel, column, "it has transitions");
 }
+
+namespace {
 
 // Values in conditions: Datum of int8.
 struct Values {
@@ -71,16 +71,18 @@ struct Values {
     int count;
 };
 
-bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
+} // namespace
 
-void add_value(Values* values, Oid type, Datum value) {
+static bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
+
+static void add_value(Values* values, Oid type, Datum value) {
     values->values = static_cast<Datum*>(
         values->values == nullptr ? palloc(sizeof(Datum))
                                   : repalloc(values->values, sizeof(Datum) * (values->count + 1)));
     values->values[values->count++] = Int64GetDatum(integer_of(type, value));
 }
 
-void add_elements(Values* values, Oid type, Datum array) {
+static void add_elements(Values* values, Oid type, Datum array) {
     int16 length;
     bool by_value;
     char alignment;
@@ -95,7 +97,7 @@ void add_elements(Values* values, Oid type, Datum array) {
             add_value(values, type, elements[i]);
 }
 
-bool collect_values(Node* node, void* values) {
+static bool collect_values(Node* node, void* values) {
     if (node == nullptr)
         return false;
     if (IsA(node, Const)) {
@@ -110,7 +112,7 @@ bool collect_values(Node* node, void* values) {
 }
 
 // column = value
-Node* equals(Form_pg_attribute column, int64 value) {
+static Node* equals(Form_pg_attribute column, int64 value) {
     Oid type = column->atttypid;
     Var* var = makeVar(1, column->attnum, type, -1, InvalidOid, 0);
     Datum datum = type == INT8OID ? Int64GetDatum(value) : Int32GetDatum(static_cast<int32>(value));
@@ -125,7 +127,7 @@ Node* equals(Form_pg_attribute column, int64 value) {
 }
 
 // The conditions of CHECK constraints on this column alone.
-List* conditions_on(Relation rel, AttrNumber attnum) {
+static List* conditions_on(Relation rel, AttrNumber attnum) {
     List* result = NIL;
     const TupleConstr* constraints = RelationGetDescr(rel)->constr;
     for (int i = 0; constraints != nullptr && i < constraints->num_check; i++) {
@@ -146,7 +148,7 @@ List* conditions_on(Relation rel, AttrNumber attnum) {
 
 // Whether a condition names the value, or one beside it, and allows it. What conditions imply is
 // derived from the operators of the server's btree families: no code of the owner runs.
-bool is_let_in(List* conditions, Form_pg_attribute column, int64 value) {
+static bool is_let_in(List* conditions, Form_pg_attribute column, int64 value) {
     List* given = list_make1(equals(column, value));
     bool let_in = false;
     ListCell* cell;
@@ -159,12 +161,12 @@ bool is_let_in(List* conditions, Form_pg_attribute column, int64 value) {
     return let_in;
 }
 
-bool fits_type(int64 value, Oid type) {
+static bool fits_type(int64 value, Oid type) {
     int64 most = type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX - 1;
     return value <= most && value >= -most;
 }
 
-void check_constraints(Relation rel, Form_pg_attribute column) {
+static void check_constraints(Relation rel, Form_pg_attribute column) {
     List* conditions = conditions_on(rel, column->attnum);
     Values named = {};
     collect_values(reinterpret_cast<Node*>(conditions), &named);
@@ -179,8 +181,6 @@ void check_constraints(Relation rel, Form_pg_attribute column) {
                        psprintf("a CHECK allows other values, as " INT64_FORMAT, value));
     }
 }
-
-} // namespace
 
 void refuse_foreign_status(Oid relid, const char* const* columns) {
     const char* column = columns[kStatus];
@@ -222,13 +222,11 @@ void refuse_moved_marker(Oid relid, const char* const* present, const char* cons
     table_close(rel, AccessShareLock);
 }
 
-namespace {
-
 // What hand-made locks call their status.
 constexpr const char* kUsualStatus = "status";
 
 // A call that adds all columns of the marker, beside those that are there.
-const char* call_with_own_columns(Relation rel, const char* const* columns) {
+static const char* call_with_own_columns(Relation rel, const char* const* columns) {
     constexpr const char* kOwn[kMarkerRoles][2] = {{"status_column", "marker_status"},
                                                    {"holder_column", "marker_by"},
                                                    {"time_column", "marker_time"},
@@ -246,20 +244,21 @@ const char* call_with_own_columns(Relation rel, const char* const* columns) {
 }
 
 // How to adopt the lock: its status is the usual one if there is such a column.
-const char* call_with_lock(Relation rel, bool has_status) {
+static const char* call_with_lock(Relation rel, bool has_status) {
     return psprintf("SELECT interlock.enable_marker(%s, status_column => %s)",
                     quote_literal_cstr(typed_name(rel)),
                     has_status ? quote_literal_cstr(kUsualStatus) : "...");
 }
 
-bool has_usual_status(Relation rel) {
+static bool has_usual_status(Relation rel) {
     AttrNumber attnum = find_attribute(RelationGetDescr(rel), kUsualStatus);
     return attnum != InvalidAttrNumber &&
            fits_role(kStatus, TupleDescAttr(RelationGetDescr(rel), attnum - 1)->atttypid);
 }
 
 // The hand-made lock would go on beside the marker, and a row have two holders.
-[[noreturn]] void refuse_half(Relation rel, const char* const* columns, const char* adopted) {
+[[noreturn]] static void refuse_half(Relation rel, const char* const* columns,
+                                     const char* adopted) {
     bool has_status = has_usual_status(rel);
     int64 others = has_status ? count_other_values(rel, kUsualStatus) : 0;
     const char* adopt = call_with_lock(rel, has_status);
@@ -282,7 +281,7 @@ bool has_usual_status(Relation rel) {
                      adopt, call_with_own_columns(rel, columns))));
 }
 
-void refuse_lost_holders(Relation rel, const char* const* columns) {
+static void refuse_lost_holders(Relation rel, const char* const* columns) {
     const char* holder = columns[kHolder];
     int64 count = count_rows(rel, psprintf("t.%s OPERATOR(pg_catalog.<>) ''::pg_catalog.text",
                                            quote_identifier(holder)));
@@ -298,8 +297,6 @@ void refuse_lost_holders(Relation rel, const char* const* columns) {
                  "none, give the marker columns of its own: %s.",
                  call_with_own_columns(rel, columns))));
 }
-
-} // namespace
 
 void refuse_unadopted_status(Oid relid, const char* const* columns, bool names_status) {
     Relation rel = table_open(relid, AccessShareLock);
@@ -318,4 +315,4 @@ void refuse_unadopted_status(Oid relid, const char* const* columns, bool names_s
     table_close(rel, AccessShareLock);
 }
 
-} // namespace interlock
+} // namespace interlock::marker

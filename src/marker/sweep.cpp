@@ -11,7 +11,7 @@
 #include "table/restricted.h"
 #include "table/subscription.h"
 
-using namespace interlock;
+namespace interlock::marker {
 
 namespace {
 
@@ -30,10 +30,10 @@ struct Batch {
     SweepPosition* rows;
 };
 
-bool is_own_transaction(FunctionCallInfo fcinfo);
-void sweep_rows(Sweep* sweep);
-
 } // namespace
+
+static bool is_own_transaction(FunctionCallInfo fcinfo);
+static void sweep_rows(Sweep* sweep);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(sweep);
@@ -77,8 +77,6 @@ Datum sweep(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace interlock {
-
 SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     Sweep sweep = {};
     sweep.budget = budget;
@@ -105,20 +103,16 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     return sweep.result;
 }
 
-} // namespace interlock
-
-namespace {
-
 // Whether the call is a statement that a client sent alone, outside any transaction block: then it
 // may change settings of the transaction.
-bool is_own_transaction(FunctionCallInfo fcinfo) {
+static bool is_own_transaction(FunctionCallInfo fcinfo) {
     EState* state = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo)->econtext->ecxt_estate;
     bool is_top_level = state != nullptr && ActivePortal != nullptr &&
                         state->es_sourceText == ActivePortal->sourceText;
     return is_top_level && !IsInTransactionBlock(true);
 }
 
-void write_due(Statement* statement, const Sweep& sweep) {
+static void write_due(Statement* statement, const Sweep& sweep) {
     const char* until = quoted(sweep.marker, kUntil);
     int now = statement->parameter(TIMESTAMPTZOID);
     int last_until = statement->parameter(TIMESTAMPTZOID);
@@ -134,7 +128,7 @@ void write_due(Statement* statement, const Sweep& sweep) {
 }
 
 // The next rows in the order of deadlines, behind those seen already.
-Batch next_due(Sweep* sweep, int64 limit) {
+static Batch next_due(Sweep* sweep, int64 limit) {
     Batch batch = {};
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
@@ -160,7 +154,7 @@ Batch next_due(Sweep* sweep, int64 limit) {
     return batch;
 }
 
-Datum tid_array(const SweepPosition* rows, int count) {
+static Datum tid_array(const SweepPosition* rows, int count) {
     auto* tids = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
     for (int i = 0; i < count; i++)
         tids[i] = PointerGetDatum(&rows[i].row);
@@ -171,7 +165,7 @@ Datum tid_array(const SweepPosition* rows, int count) {
 // Locks those of the rows that are still expired and that no other transaction has locked: an array
 // of tid. The condition is a CASE; without it the planner would search the index of all due rows
 // for each batch.
-Datum lock_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
+static Datum lock_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
     TablePlan plan =
         plan_of({RelationGetRelid(sweep.rel), PlanKind("sweep_lock")}, [&](Statement* statement) {
             statement->add(
@@ -195,7 +189,7 @@ Datum lock_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
 }
 
 // The columns are cleared here as well as by the trigger, which may be disabled.
-void write_release(Statement* statement, const Sweep& sweep) {
+static void write_release(Statement* statement, const Sweep& sweep) {
     statement->add("UPDATE ONLY %s AS t SET %s = 0", qualified_name(sweep.rel),
                    quoted(sweep.marker, kStatus));
     for (MarkerRole role : {kHolder, kTime, kUntil, kReason})
@@ -205,7 +199,7 @@ void write_release(Statement* statement, const Sweep& sweep) {
                    statement->parameter(get_array_type(TIDOID)));
 }
 
-int64 release_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
+static int64 release_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
     int64 released = 0;
     with_spi([&] {
         Datum locked = lock_rows(sweep, rows, count);
@@ -222,7 +216,7 @@ int64 release_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
 
 // With a timeout of its own a batch that hangs, for example in a user's trigger, fails like any
 // other: no client cancels a background worker. Without one a cancel ends the whole call.
-ErrorData* release_or_error(Sweep* sweep, const SweepPosition* rows, int count) {
+static ErrorData* release_or_error(Sweep* sweep, const SweepPosition* rows, int count) {
     int timeout = sweep->budget.statement_timeout;
     int64 released = 0;
     bool is_batch = count > 1;
@@ -243,10 +237,10 @@ ErrorData* release_or_error(Sweep* sweep, const SweepPosition* rows, int count) 
     return error;
 }
 
-bool is_late(const Sweep& sweep) { return GetCurrentTimestamp() >= sweep.budget.stop_at; }
+static bool is_late(const Sweep& sweep) { return GetCurrentTimestamp() >= sweep.budget.stop_at; }
 
 // The first row is tried however late it is, so that every call gets somewhere.
-void release_one_by_one(Sweep* sweep, const Batch& batch) {
+static void release_one_by_one(Sweep* sweep, const Batch& batch) {
     for (int i = 0; i < batch.count; i++) {
         CHECK_FOR_INTERRUPTS();
         if (i > 0 && is_late(*sweep)) {
@@ -262,7 +256,7 @@ void release_one_by_one(Sweep* sweep, const Batch& batch) {
     }
 }
 
-void find_next_deadline(Sweep* sweep) {
+static void find_next_deadline(Sweep* sweep) {
     with_spi([&] {
         TablePlan plan = plan_of(
             {RelationGetRelid(sweep->rel), PlanKind("sweep_next")}, [&](Statement* statement) {
@@ -284,20 +278,20 @@ void find_next_deadline(Sweep* sweep) {
 }
 
 // A batch is done when fewer rows were due than requested.
-bool release_batch(Sweep* sweep, int64 limit) {
+static bool release_batch(Sweep* sweep, int64 limit) {
     Batch batch = next_due(sweep, limit);
     if (batch.count > 0 && release_or_error(sweep, batch.rows, batch.count) != nullptr)
         release_one_by_one(sweep, batch);
     return batch.count < limit;
 }
 
-int64 rows_left(const Sweep& sweep, int64 limit) {
+static int64 rows_left(const Sweep& sweep, int64 limit) {
     if (sweep.budget.max_rows == 0)
         return limit;
     return Min(limit, sweep.budget.max_rows - sweep.result.released);
 }
 
-void sweep_rows(Sweep* sweep) {
+static void sweep_rows(Sweep* sweep) {
     constexpr int64 kFirstBatch = 16;
     constexpr TimestampTz kQuick = 100 * 1000; // microseconds
     sweep->now = GetCurrentTimestamp();
@@ -323,4 +317,4 @@ void sweep_rows(Sweep* sweep) {
     find_next_deadline(sweep);
 }
 
-} // namespace
+} // namespace interlock::marker

@@ -4,7 +4,7 @@
 
 #include "sweeper/task.h"
 
-namespace interlock {
+namespace interlock::marker {
 
 struct SweepResult {
     int64 released = 0;
@@ -42,4 +42,4 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget);
 // The sweeper's task: all tables with markers (marker/sweep_run.cpp).
 extern const SweepTask kMarkerSweep;
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -7,15 +7,13 @@
 #include "sweeper/task.h"
 #include "table/plan.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::marker {
 
 constexpr int kLongestBatch = 1000; // milliseconds
 
-bool awaits_prepared = false; // in the worker's run
+static bool awaits_prepared = false; // in the worker's run
 
-bool has_rows(const char* query) {
+static bool has_rows(const char* query) {
     bool found = false;
     with_spi([&] {
         run_command(query);
@@ -25,7 +23,7 @@ bool has_rows(const char* query) {
 }
 
 // A table that gets its markers in a transaction is locked so until it has ended.
-bool may_enable_markers() {
+static bool may_enable_markers() {
     return has_rows(
         psprintf("SELECT FROM pg_catalog.pg_locks WHERE pid IS NULL AND database "
                  "OPERATOR(pg_catalog.=) %u AND locktype OPERATOR(pg_catalog.=) "
@@ -34,7 +32,7 @@ bool may_enable_markers() {
                  MyDatabaseId));
 }
 
-bool has_prepared_transactions() {
+static bool has_prepared_transactions() {
     return has_rows(
         "SELECT FROM pg_catalog.pg_prepared_xacts WHERE database "
         "OPERATOR(pg_catalog.=) pg_catalog.current_database() LIMIT 1");
@@ -44,7 +42,7 @@ bool has_prepared_transactions() {
 // not report their deadline. So the sweeper runs again while there is one. This must be checked
 // before the tables are searched and read: what is committed later is still found here, and what is
 // prepared later reports its deadline.
-List* find_tables() {
+static List* find_tables() {
     pgstat_report_activity(STATE_RUNNING, "looking for tables with markers");
     bool may_enable = max_prepared_xacts > 0 && may_enable_markers();
     bool is_any = max_prepared_xacts > 0 && has_prepared_transactions();
@@ -55,7 +53,7 @@ List* find_tables() {
 
 // A run starts with the tables after the one in which the last run stopped, so that a table that
 // uses up all the time does not starve the others.
-List* rotate(List* tables, Oid last) {
+static List* rotate(List* tables, Oid last) {
     List* behind = NIL;
     List* rest = NIL;
     ListCell* cell;
@@ -67,7 +65,7 @@ List* rotate(List* tables, Oid last) {
     return list_concat(behind, rest);
 }
 
-SweepResult sweep_one(const SweepRun& run, Oid table) {
+static SweepResult sweep_one(const SweepRun& run, Oid table) {
     SweepBudget budget;
     budget.stop_at = run.stop_at;
     budget.statement_timeout = kLongestBatch * run.pace;
@@ -79,7 +77,7 @@ SweepResult sweep_one(const SweepRun& run, Oid table) {
     return sweep_table(table, budget);
 }
 
-void note_result(SweepRun* run, Oid table, const SweepResult& result) {
+static void note_result(SweepRun* run, Oid table, const SweepResult& result) {
     TimestampTz now = GetCurrentTimestamp();
     run->released += result.released;
     run->failed += result.failed;
@@ -96,7 +94,7 @@ void note_result(SweepRun* run, Oid table, const SweepResult& result) {
         come_again(run, now + kRetryFailed);
 }
 
-void sweep_next(SweepRun* run, Oid table) {
+static void sweep_next(SweepRun* run, Oid table) {
     char message[kErrorBytes] = "";
     char activity[64];
     snprintf(activity, sizeof(activity), "sweeping table %u", table);
@@ -117,7 +115,7 @@ void sweep_next(SweepRun* run, Oid table) {
     note_table_failure(run, table, message);
 }
 
-void sweep_tables(SweepRun* run, List* tables) {
+static void sweep_tables(SweepRun* run, List* tables) {
     if (awaits_prepared)
         come_again(run, GetCurrentTimestamp() + kRetryLocked);
     List* in_turn = rotate(tables, run->resume.table);
@@ -135,12 +133,10 @@ void sweep_tables(SweepRun* run, List* tables) {
     }
 }
 
-} // namespace
-
 extern const SweepTask kMarkerSweep = {
     .activity = "sweeping tables",
     .find_tables = find_tables,
     .run = sweep_tables,
 };
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -15,7 +15,7 @@
 #include "table/last_word.h"
 #include "table/row.h"
 
-using namespace interlock;
+namespace interlock::marker {
 
 namespace {
 
@@ -32,10 +32,10 @@ struct Write {
     bool is_verb;               // a verb writes, of this concept or of another
 };
 
-Write read_write(RowChange* change, const char* writer);
-bool settle(const Write& write);
-
 } // namespace
+
+static Write read_write(RowChange* change, const char* writer);
+static bool settle(const Write& write);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(marker_trigger);
@@ -68,15 +68,13 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-const VerbCall* verb_of(const RowChange& change) {
+static const VerbCall* verb_of(const RowChange& change) {
     return change.verb != nullptr && change.verb->run == run_as_verb
                ? static_cast<const VerbCall*>(change.verb)
                : nullptr;
 }
 
-Write read_write(RowChange* change, const char* writer) {
+static Write read_write(RowChange* change, const char* writer) {
     Write write = {};
     write.change = change;
     write.marker = usable_marker(change->rel, change->info);
@@ -91,26 +89,26 @@ Write read_write(RowChange* change, const char* writer) {
     return write;
 }
 
-bool is_verb(const Write& write, Verb verb) {
+static bool is_verb(const Write& write, Verb verb) {
     return write.verb != nullptr && write.verb->verb == verb;
 }
 
 // Whether the row is the one that a verb names. A marker without a holder has the empty name there.
-bool is_verbs_row(const Write& write) {
+static bool is_verbs_row(const Write& write) {
     const char* holder = write.before.holder != nullptr ? write.before.holder : "";
     return write.verb != nullptr && write.before.set && strcmp(holder, write.verb->holder) == 0;
 }
 
 // Whether the marker that a verb wants to touch or give back has expired while it waited.
-bool is_lost(const Write& write) {
+static bool is_lost(const Write& write) {
     return !write.before.live && is_verbs_row(write) && !is_verb(write, Verb::kLock);
 }
 
-const char* time_text(TimestampTz time) {
+static const char* time_text(TimestampTz time) {
     return TIMESTAMP_NOT_FINITE(time) ? nullptr : pstrdup(timestamptz_to_str(time));
 }
 
-[[noreturn]] void refuse_write(const Write& write) {
+[[noreturn]] static void refuse_write(const Write& write) {
     Relation rel = write.change->rel;
     const TableInfo* info = write.change->info;
     if (write.is_verb)
@@ -143,7 +141,7 @@ const char* time_text(TimestampTz time) {
 
 // Whether the statement releases the marker by its holder's name: WHERE ... AND holder = 'A'. Then
 // the row that it has hit was held by A. What SET names is no evidence: ORMs write back whole rows.
-bool is_released_by_name(const Write& write) {
+static bool is_released_by_name(const Write& write) {
     return write.trigger != nullptr && write.change->new_row != nullptr && !write.after.set &&
            write.marker->compares_bytes &&
            comparison_of(write.trigger, write.marker->columns[kHolder].attnum) ==
@@ -152,7 +150,7 @@ bool is_released_by_name(const Write& write) {
 
 // Where markers are enforced only the live holder writes. Otherwise every session may write, but
 // none may take over a live marker.
-void check_authority(const Write& write) {
+static void check_authority(const Write& write) {
     if (!write.before.live || same_holder(write.writer, write.before.holder) ||
         (is_verb(write, Verb::kForce) && is_verbs_row(write)) || is_released_by_name(write))
         return;
@@ -162,32 +160,32 @@ void check_authority(const Write& write) {
         refuse_write(write);
 }
 
-bool column_changed(const Write& write, MarkerRole role) {
+static bool column_changed(const Write& write, MarkerRole role) {
     const RowChange& change = *write.change;
     return change.old_row == nullptr ||
            !same_value(RelationGetDescr(change.rel), change.old_row, change.new_row,
                        write.marker->columns[role].attnum);
 }
 
-bool marker_changed(const Write& write) {
+static bool marker_changed(const Write& write) {
     for (int role = 0; role < kMarkerRoles; role++)
         if (column_changed(write, static_cast<MarkerRole>(role)))
             return true;
     return false;
 }
 
-void fill(const Write& write, MarkerRole role, Datum value, bool is_null = false) {
+static void fill(const Write& write, MarkerRole role, Datum value, bool is_null = false) {
     put(write.change, write.marker->columns[role].attnum, {value, is_null});
 }
 
 // A marker that has expired under its holder, as it ends or is taken.
-void count_expiry(const Write& write) {
+static void count_expiry(const Write& write) {
     if (write.before.set && !write.before.live)
         count(write.change->info, CountedKind::kMarker, Counter::kExpiries);
 }
 
 // A released marker clears its columns. Adopted columns that are NOT NULL get an empty value.
-void clear_column(const Write& write, MarkerRole role) {
+static void clear_column(const Write& write, MarkerRole role) {
     if (!write.marker->columns[role].not_null)
         fill(write, role, 0, true);
     else if (role == kHolder || role == kReason)
@@ -196,13 +194,13 @@ void clear_column(const Write& write, MarkerRole role) {
         fill(write, role, TimestampTzGetDatum(DT_NOBEGIN));
 }
 
-void release(const Write& write) {
+static void release(const Write& write) {
     count_expiry(write);
     for (MarkerRole role : {kHolder, kTime, kUntil, kReason})
         clear_column(write, role);
 }
 
-const char* require_holder(const Write& write) {
+static const char* require_holder(const Write& write) {
     if (write.after.holder != nullptr && write.after.holder[0] != '\0') {
         if (strlen(write.after.holder) > kHolderBytes)
             ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -224,7 +222,7 @@ const char* require_holder(const Write& write) {
 // the start of the transaction: when the marker is taken, and when it is renewed, by a new time in
 // plain SQL too. A renewal never moves it nearer, unless its verb may. The values in a statement of
 // ours are replaced by this, unless another trigger has changed them.
-TimestampTz deadline(const Write& write, bool taken) {
+static TimestampTz deadline(const Write& write, bool taken) {
     const VerbCall* verb = write.verb;
     bool given = write.after.until != DT_NOBEGIN && column_changed(write, kUntil);
     if (given && (verb == nullptr || write.after.until != verb->until))
@@ -239,7 +237,7 @@ TimestampTz deadline(const Write& write, bool taken) {
     return may_shorten ? until : Max(until, write.before.until);
 }
 
-void count_hold(const Write& write, bool taken, const char* holder) {
+static void count_hold(const Write& write, bool taken, const char* holder) {
     LineRef line = line_of(write.change->info, CountedKind::kMarker);
     if (is_verb(write, Verb::kTouch)) {
         count(line, Counter::kRenewals);
@@ -253,7 +251,7 @@ void count_hold(const Write& write, bool taken, const char* holder) {
 }
 
 // Takes or renews the marker.
-void hold(const Write& write, bool taken) {
+static void hold(const Write& write, bool taken) {
     const char* holder = require_holder(write);
     count_hold(write, taken, holder);
     TimestampTz until = deadline(write, taken);
@@ -277,7 +275,7 @@ void hold(const Write& write, bool taken) {
 
 // Any other value belongs to the application: it is neither stored in the status of a marker nor
 // overwritten by a function.
-void refuse_foreign_status(const Write& write) {
+static void refuse_foreign_status(const Write& write) {
     const char* column = NameStr(write.marker->columns[kStatus].name);
     const char* table = RelationGetRelationName(write.change->rel);
     if (write.after.foreign)
@@ -294,7 +292,7 @@ void refuse_foreign_status(const Write& write) {
                      "owner disables the markers and enables them with another column.")));
 }
 
-void settle_marker(const Write& write) {
+static void settle_marker(const Write& write) {
     if (write.after.foreign || write.before.foreign)
         refuse_foreign_status(write);
     if (!write.after.set) {
@@ -310,7 +308,7 @@ void settle_marker(const Write& write) {
 }
 
 // False to leave the row alone.
-bool settle(const Write& write) {
+static bool settle(const Write& write) {
     if (is_lost(write))
         return false;
     check_authority(write);
@@ -318,10 +316,6 @@ bool settle(const Write& write) {
         settle_marker(write);
     return true;
 }
-
-} // namespace
-
-namespace interlock {
 
 bool check_marker(RowChange* change) {
     if (!trigger_fires(marker_of(change->info)->enabled))
@@ -338,4 +332,4 @@ void refuse_if_marked(Relation rel, const TableInfo* info, TupleTableSlot* row) 
     check_authority(read_write(&change, current_holder()));
 }
 
-} // namespace interlock
+} // namespace interlock::marker

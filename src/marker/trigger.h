@@ -3,7 +3,7 @@
 
 #include "execution/row_change.h"
 
-namespace interlock {
+namespace interlock::marker {
 
 // False when the verb has lost the marker meanwhile; raises IL004.
 bool check_marker(RowChange* change);
@@ -12,4 +12,4 @@ bool check_marker(RowChange* change);
 // now: for a change of what belongs to it.
 void refuse_if_marked(Relation rel, const TableInfo* info, TupleTableSlot* row);
 
-} // namespace interlock
+} // namespace interlock::marker

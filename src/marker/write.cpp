@@ -3,11 +3,9 @@
 #include "execution/write.h"
 #include "version/update.h"
 
-namespace interlock {
+namespace interlock::marker {
 
-namespace {
-
-VerbCall verb_call(const MarkedRow& row, Verb verb, int64 ttl) {
+static VerbCall verb_call(const MarkedRow& row, Verb verb, int64 ttl) {
     VerbCall result = {};
     result.run = run_as_verb;
     result.verb = verb;
@@ -22,21 +20,23 @@ VerbCall verb_call(const MarkedRow& row, Verb verb, int64 ttl) {
     return result;
 }
 
-KeyedRow keyed(const MarkedRow& row) { return {row.rel, row.info, &row.key, CountedKind::kMarker}; }
+static KeyedRow keyed(const MarkedRow& row) {
+    return {row.rel, row.info, &row.key, CountedKind::kMarker};
+}
 
-const Expression* column(RowWrite* write, const Marker* marker, MarkerRole role) {
+static const Expression* column(RowWrite* write, const Marker* marker, MarkerRole role) {
     return write->terms.column(marker->columns[role].attnum);
 }
 
-const Expression* status(RowWrite* write, const Marker* marker, int value) {
+static const Expression* status(RowWrite* write, const Marker* marker, int value) {
     return write->terms.literal_number(marker->columns[kStatus].type, value);
 }
 
-void set_status(RowWrite* write, const Marker* marker, int value) {
+static void set_status(RowWrite* write, const Marker* marker, int value) {
     write->set(marker->columns[kStatus].attnum, status(write, marker, value));
 }
 
-void set_until(RowWrite* write, const Marker* marker, TimestampTz until) {
+static void set_until(RowWrite* write, const Marker* marker, TimestampTz until) {
     AttrNumber attnum = marker->columns[kUntil].attnum;
     write->set(attnum, write->terms.stored_value(attnum, {TimestampTzGetDatum(until), false}));
 }
@@ -45,7 +45,7 @@ void set_until(RowWrite* write, const Marker* marker, TimestampTz until) {
 // have (check_holder), and by a statement of its own. The condition on the status is a CASE, so
 // that the planner does not use the index over marked rows: it would read all of them, dead ones
 // too, to find one.
-void require_held(RowWrite* write, const MarkedRow& row) {
+static void require_held(RowWrite* write, const MarkedRow& row) {
     const Marker* marker = row.marker;
     Expressions& terms = write->terms;
     write->require(
@@ -60,7 +60,7 @@ void require_held(RowWrite* write, const MarkedRow& row) {
     write->require(terms.equal(holder, terms.text(row.holder)));
 }
 
-void require_free_or_own(RowWrite* write, const MarkedRow& row, const Expression* holder) {
+static void require_free_or_own(RowWrite* write, const MarkedRow& row, const Expression* holder) {
     const Marker* marker = row.marker;
     Expressions& terms = write->terms;
     const Expression* present = column(write, marker, kStatus);
@@ -73,7 +73,7 @@ void require_free_or_own(RowWrite* write, const MarkedRow& row, const Expression
                                 terms.equal(column(write, marker, kHolder), holder)));
 }
 
-TimestampTz time_of(const MarkerColumn& column, NullableDatum value) {
+static TimestampTz time_of(const MarkerColumn& column, NullableDatum value) {
     if (value.isnull)
         return DT_NOBEGIN;
     return column.type == TIMESTAMPOID ? time_in_zone(DatumGetTimestamp(value.value))
@@ -82,12 +82,10 @@ TimestampTz time_of(const MarkerColumn& column, NullableDatum value) {
 
 // The trigger dates the marker, but a row that is written without locking it first may have been
 // waited for after that.
-bool was_waited_for(const RowWrite& write, int64 ttl, TimestampTz until) {
+static bool was_waited_for(const RowWrite& write, int64 ttl, TimestampTz until) {
     constexpr TimestampTz kAtOnce = 2 * USECS_PER_SEC; // more than a column's precision
     return may_write_unlocked(write) && GetCurrentTimestamp() + ttl > until + kAtOnce;
 }
-
-} // namespace
 
 bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held,
                  OpenUpdates* open, bool* was_suppressed) {
@@ -180,7 +178,7 @@ bool delete_marked(const MarkedRow& row) {
 
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
                  int64* version) {
-    const Versioning* versioning = versioning_of(row.info);
+    const version::Versioning* versioning = version::versioning_of(row.info);
     VerbCall verb = verb_call(row, Verb::kRelease, row.marker->ttl);
     RowWrite write(keyed(row), expected != nullptr ? PlanKind("marker_save_versioned")
                                                    : PlanKind("marker_save"));
@@ -191,17 +189,17 @@ bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expe
     set_status(&write, row.marker, 0);
     require_held(&write, row);
     if (expected != nullptr)
-        write.require(has_version(&write.terms, versioning, *expected));
+        write.require(version::has_version(&write.terms, versioning, *expected));
     if (versioning != nullptr)
         write.returns(versioning->column);
     NullableDatum stored;
-    VersionAfterWrite after(1);
+    version::VersionAfterWrite after(1);
     if (!write_row(write, &stored))
         return false;
     if (versioning != nullptr)
-        *version =
-            after.version(write.row, token_of_datum(versioning->kind, stored.value, stored.isnull));
+        *version = after.version(
+            write.row, version::token_of_datum(versioning->kind, stored.value, stored.isnull));
     return true;
 }
 
-} // namespace interlock
+} // namespace interlock::marker

@@ -4,7 +4,11 @@
 #include "marker/marker.h"
 #include "table/row.h"
 
-namespace interlock {
+namespace interlock::inline execution {
+struct OpenUpdates;
+} // namespace interlock::inline execution
+
+namespace interlock::marker {
 
 // The row, and the holder that calls.
 struct MarkedRow {
@@ -19,7 +23,6 @@ struct MarkedRow {
 // A renewal never shortens it. A null reason leaves the present one. Consecutive calls for one
 // table share `open`. Where nothing was written, *was_suppressed says whether it is known that a
 // trigger is the reason (RowWrite::was_suppressed).
-struct OpenUpdates;
 bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held,
                  OpenUpdates* open = nullptr, bool* was_suppressed = nullptr);
 
@@ -40,4 +43,4 @@ bool delete_marked(const MarkedRow& row);
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
                  int64* version);
 
-} // namespace interlock
+} // namespace interlock::marker

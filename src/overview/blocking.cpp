@@ -7,7 +7,7 @@
 #include "server/role_usage.h"
 #include "server/waits.h"
 
-using namespace interlock;
+namespace interlock::overview {
 
 namespace {
 
@@ -27,11 +27,12 @@ struct Process {
     End end;
 };
 
-HTAB* find_processes(List* waits);
-End end_of(HTAB* processes, const Blocker& blocker);
-void put_row(ReturnSetInfo* output, const Wait& wait, const Blocker* blocker, const End& end);
-
 } // namespace
+
+static HTAB* find_processes(List* waits);
+static End end_of(HTAB* processes, const Blocker& blocker);
+static void put_row(ReturnSetInfo* output, const Wait& wait, const Blocker* blocker,
+                    const End& end);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_blocking);
@@ -40,8 +41,8 @@ Datum list_blocking(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     List* waits = NIL;
-    report_lease_waits(&waits);
-    report_claim_waits(&waits);
+    lease::report_lease_waits(&waits);
+    idempotency::report_claim_waits(&waits);
     report_server_waits(&waits);
     HTAB* processes = find_processes(waits);
     ListCell* cell;
@@ -57,9 +58,7 @@ Datum list_blocking(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-HTAB* find_processes(List* waits) {
+static HTAB* find_processes(List* waits) {
     HASHCTL control = {};
     control.keysize = sizeof(int);
     control.entrysize = sizeof(Process);
@@ -81,7 +80,7 @@ HTAB* find_processes(List* waits) {
 }
 
 // Null: it does not wait, or for what is not known.
-Process* waiting_process(HTAB* processes, const Blocker& blocker) {
+static Process* waiting_process(HTAB* processes, const Blocker& blocker) {
     if (blocker.pid == 0)
         return nullptr;
     auto* process = static_cast<Process*>(hash_search(processes, &blocker.pid, HASH_FIND, nullptr));
@@ -89,7 +88,7 @@ Process* waiting_process(HTAB* processes, const Blocker& blocker) {
 }
 
 // From the end of the way back to its start, each is one step further.
-End step_back(List* way, End end) {
+static End step_back(List* way, End end) {
     for (int i = list_length(way) - 1; i >= 0; i--) {
         auto* process = static_cast<Process*>(list_nth(way, i));
         end.depth++;
@@ -101,7 +100,7 @@ End step_back(List* way, End end) {
 
 // Of several blockers of a process the first is followed. Each process is passed once, however many
 // chains lead to it.
-End end_of(HTAB* processes, const Blocker& blocker) {
+static End end_of(HTAB* processes, const Blocker& blocker) {
     List* way = NIL;
     const Blocker* at = &blocker;
     for (;;) {
@@ -125,13 +124,13 @@ End end_of(HTAB* processes, const Blocker& blocker) {
     }
 }
 
-void put_text(Datum* value, bool* is_null, const char* text) {
+static void put_text(Datum* value, bool* is_null, const char* text) {
     *is_null = text == nullptr;
     if (text != nullptr)
         *value = CStringGetTextDatum(text);
 }
 
-void put_time(Datum* value, bool* is_null, TimestampTz time) {
+static void put_time(Datum* value, bool* is_null, TimestampTz time) {
     *is_null = time == 0;
     *value = TimestampTzGetDatum(time);
 }
@@ -139,7 +138,7 @@ void put_time(Datum* value, bool* is_null, TimestampTz time) {
 constexpr int kBlockerColumns = 6;
 
 // pid, holder, role, until, prepared, what
-void put_blocker(Datum* values, bool* nulls, const Blocker& blocker) {
+static void put_blocker(Datum* values, bool* nulls, const Blocker& blocker) {
     values[0] = Int32GetDatum(blocker.pid);
     nulls[0] = blocker.pid == 0;
     put_text(&values[1], &nulls[1], blocker.holder);
@@ -153,7 +152,8 @@ void put_blocker(Datum* values, bool* nulls, const Blocker& blocker) {
 constexpr int kWaitColumns = 6;
 
 // pid, kind, name, holder, rel, since; then of the blocker and of the head; then depth, is_circle
-void put_row(ReturnSetInfo* output, const Wait& wait, const Blocker* blocker, const End& end) {
+static void put_row(ReturnSetInfo* output, const Wait& wait, const Blocker* blocker,
+                    const End& end) {
     constexpr int kDepth = kWaitColumns + 2 * kBlockerColumns;
     Datum values[kDepth + 2] = {};
     bool nulls[kDepth + 2] = {};
@@ -174,4 +174,4 @@ void put_row(ReturnSetInfo* output, const Wait& wait, const Blocker* blocker, co
     add_result_row(output, values, nulls);
 }
 
-} // namespace
+} // namespace interlock::overview

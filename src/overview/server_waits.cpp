@@ -5,7 +5,7 @@
 #include "server/waits.h"
 #include "version/turn.h"
 
-namespace interlock {
+namespace interlock::overview {
 
 namespace {
 
@@ -21,7 +21,7 @@ struct Report {
     LockStatus locks;
     HTAB* awaited;
     HTAB* rows; // the row that a process has locked or waits for, by its number
-    ShownNames names;
+    key_lock::ShownNames names;
 };
 
 struct RowOf {
@@ -29,7 +29,9 @@ struct RowOf {
     LOCKTAG tag;
 };
 
-HTAB* make_table(const char* name, Size key, Size entry) {
+} // namespace
+
+static HTAB* make_table(const char* name, Size key, Size entry) {
     HASHCTL control = {};
     control.keysize = key;
     control.entrysize = entry;
@@ -37,7 +39,7 @@ HTAB* make_table(const char* name, Size key, Size entry) {
     return hash_create(name, 256, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-int by_start(const ListCell* left, const ListCell* right) {
+static int by_start(const ListCell* left, const ListCell* right) {
     // One that has only just begun has none yet.
     auto start = [](const ListCell* cell) {
         TimestampTz since = static_cast<const LockInstanceData*>(lfirst(cell))->waitStart;
@@ -46,7 +48,7 @@ int by_start(const ListCell* left, const ListCell* right) {
     return (start(left) > start(right)) - (start(left) < start(right));
 }
 
-void find_waiters(Report* report) {
+static void find_waiters(Report* report) {
     for (const LockInstanceData& lock : report->locks) {
         if (lock.waitLockMode == NoLock)
             continue;
@@ -64,7 +66,7 @@ void find_waiters(Report* report) {
 }
 
 // Who waits for the transaction that has written a row has locked the row's place in the queue.
-void find_holders(Report* report) {
+static void find_holders(Report* report) {
     for (const LockInstanceData& lock : report->locks) {
         if (lock.holdMask == 0)
             continue;
@@ -81,21 +83,21 @@ void find_holders(Report* report) {
 
 // --- The name of a lock --------------------------------------------------------------------------
 
-Oid table_of(const LOCKTAG& tag) {
+static Oid table_of(const LOCKTAG& tag) {
     bool is_table = tag.locktag_type == LOCKTAG_RELATION ||
                     tag.locktag_type == LOCKTAG_RELATION_EXTEND ||
                     tag.locktag_type == LOCKTAG_PAGE || tag.locktag_type == LOCKTAG_TUPLE;
     return is_table && tag.locktag_field1 == MyDatabaseId ? tag.locktag_field2 : InvalidOid;
 }
 
-const char* name_of_table(Oid relid) {
+static const char* name_of_table(Oid relid) {
     char* name = get_rel_name(relid);
     if (name == nullptr)
         return psprintf("%u", relid);
     return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
 }
 
-const char* name_of_tag(const LOCKTAG& tag) {
+static const char* name_of_tag(const LOCKTAG& tag) {
     Oid table = table_of(tag);
     if (tag.locktag_type == LOCKTAG_TUPLE && OidIsValid(table))
         return psprintf("%s (%u,%u)", name_of_table(table), tag.locktag_field3, tag.locktag_field4);
@@ -109,35 +111,36 @@ const char* name_of_tag(const LOCKTAG& tag) {
     return name.data;
 }
 
-const char* kind_of_tag(const LOCKTAG& tag) {
-    constexpr const char* spaces[kKeySpaces] = {"key_lock", "applock", "idempotency_claim",
-                                                "applock"};
-    if (is_key_tag(tag))
-        return spaces[static_cast<int>(space_of(tag))];
+static const char* kind_of_tag(const LOCKTAG& tag) {
+    constexpr const char* spaces[key_lock::kKeySpaces] = {"key_lock", "applock",
+                                                          "idempotency_claim", "applock"};
+    if (key_lock::is_key_tag(tag))
+        return spaces[static_cast<int>(key_lock::space_of(tag))];
     return tag.locktag_type == LOCKTAG_TUPLE ? "row" : LockTagTypeNames[tag.locktag_type];
 }
 
-void name_wait(Report* report, Wait* wait, const LockInstanceData& lock) {
+static void name_wait(Report* report, Wait* wait, const LockInstanceData& lock) {
     LOCKTAG tag = lock.locktag;
     if (tag.locktag_type == LOCKTAG_TRANSACTION) {
         auto* row = static_cast<RowOf*>(hash_search(report->rows, &lock.pid, HASH_FIND, nullptr));
         if (row != nullptr)
             tag = row->tag;
     }
-    wait->rel = table_of_turn(tag);
+    wait->rel = version::table_of_turn(tag);
     if (OidIsValid(wait->rel)) {
         wait->kind = "row";
         wait->name = name_of_table(wait->rel);
         return;
     }
     wait->kind = kind_of_tag(tag);
-    wait->name = is_key_tag(tag) ? shown_name(&report->names, lock) : name_of_tag(tag);
+    wait->name =
+        key_lock::is_key_tag(tag) ? key_lock::shown_name(&report->names, lock) : name_of_tag(tag);
     wait->rel = table_of(tag);
 }
 
 // --- Who is in the way ---------------------------------------------------------------------------
 
-Blocker blocker_of(const Report& report, const LockInstanceData& lock) {
+static Blocker blocker_of(const Report& report, const LockInstanceData& lock) {
     Blocker blocker;
     blocker.pid = lock.pid;
     if (lock.pid != 0)
@@ -148,12 +151,12 @@ Blocker blocker_of(const Report& report, const LockInstanceData& lock) {
 }
 
 // Of one process, or of a group of parallel workers, which do not wait for each other.
-bool is_own(const LockInstanceData& lock, const LockInstanceData& waiter) {
+static bool is_own(const LockInstanceData& lock, const LockInstanceData& waiter) {
     return lock.pid != 0 && (lock.pid == waiter.pid || lock.leaderPid == waiter.leaderPid);
 }
 
-void add_holders(const Report& report, Wait* wait, const AwaitedLock& lock,
-                 const LockInstanceData& waiter, LOCKMASK excluded) {
+static void add_holders(const Report& report, Wait* wait, const AwaitedLock& lock,
+                        const LockInstanceData& waiter, LOCKMASK excluded) {
     ListCell* cell;
     foreach (cell, lock.holders) {
         auto* holder = static_cast<const LockInstanceData*>(lfirst(cell));
@@ -164,8 +167,8 @@ void add_holders(const Report& report, Wait* wait, const AwaitedLock& lock,
 }
 
 // The nearest one that has waited for longer.
-void add_waiter_before(const Report& report, Wait* wait, const AwaitedLock& lock, int place,
-                       LOCKMASK excluded) {
+static void add_waiter_before(const Report& report, Wait* wait, const AwaitedLock& lock, int place,
+                              LOCKMASK excluded) {
     auto* waiter = static_cast<const LockInstanceData*>(list_nth(lock.waiters, place));
     while (--place >= 0) {
         auto* before = static_cast<const LockInstanceData*>(list_nth(lock.waiters, place));
@@ -176,7 +179,7 @@ void add_waiter_before(const Report& report, Wait* wait, const AwaitedLock& lock
     }
 }
 
-void report_waiter(Report* report, const AwaitedLock& lock, int place) {
+static void report_waiter(Report* report, const AwaitedLock& lock, int place) {
     auto* waiter = static_cast<const LockInstanceData*>(list_nth(lock.waiters, place));
     LOCKMASK excluded = GetLockTagsMethodTable(&lock.tag)->conflictTab[waiter->waitLockMode];
     Wait wait;
@@ -188,8 +191,6 @@ void report_waiter(Report* report, const AwaitedLock& lock, int place) {
         add_waiter_before(*report, &wait, lock, place, excluded);
     report_wait(report->waits, wait);
 }
-
-} // namespace
 
 void report_server_waits(List** waits) {
     Report report = {waits,
@@ -206,4 +207,4 @@ void report_server_waits(List** waits) {
             report_waiter(&report, *entry, i);
 }
 
-} // namespace interlock
+} // namespace interlock::overview

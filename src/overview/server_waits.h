@@ -3,9 +3,9 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::overview {
 
 // Reports the waits of all processes (server/waits.h).
 void report_server_waits(List** waits);
 
-} // namespace interlock
+} // namespace interlock::overview

@@ -7,11 +7,9 @@
 #include "ownership/writer.h"
 #include "table/part.h"
 
-namespace interlock {
+namespace interlock::ownership {
 
 int ownership_part;
-
-namespace {
 
 constexpr TablePart kPart = {
     .number = &ownership_part,
@@ -21,12 +19,10 @@ constexpr TablePart kPart = {
     .complete = check_owned_columns,
 };
 
-void define_settings() {
+static void define_settings() {
     define_writer_settings();
     define_write_log_settings();
 }
-
-} // namespace
 
 extern const Concept kOwnershipConcept = {
     .name = "ownership",
@@ -36,4 +32,4 @@ extern const Concept kOwnershipConcept = {
     .part_count = 1,
 };
 
-} // namespace interlock
+} // namespace interlock::ownership

@@ -3,7 +3,7 @@
 #include "table/column.h"
 #include "table/own_table.h"
 
-namespace interlock {
+namespace interlock::ownership {
 
 namespace {
 
@@ -12,26 +12,29 @@ struct Known {
     bool has_writer;
     char writer[kWriterBytes + 1];
 };
-constexpr int kMostKnown = 8;
-Known known[kMostKnown];
-int known_count = 0;
-int next_known = 0;        // the one to be replaced when there are as many
-Oid known_of = InvalidOid; // the table that they were read from
-uint64 changes = 0;
 
-void forget() {
+} // namespace
+
+constexpr int kMostKnown = 8;
+static Known known[kMostKnown];
+static int known_count = 0;
+static int next_known = 0;        // the one to be replaced when there are as many
+static Oid known_of = InvalidOid; // the table that they were read from
+static uint64 changes = 0;
+
+static void forget() {
     known_count = next_known = 0;
     changes++;
 }
 
-void note_table_change(Datum, Oid relid) {
+static void note_table_change(Datum, Oid relid) {
     if (relid == InvalidOid || relid == known_of)
         forget();
 }
 
-void note_role_change(Datum, CatalogCache, uint32) { forget(); }
+static void note_role_change(Datum, CatalogCache, uint32) { forget(); }
 
-void watch_changes() {
+static void watch_changes() {
     static bool watches = false;
     if (watches)
         return;
@@ -41,34 +44,34 @@ void watch_changes() {
 }
 
 // Under any name of the schema: protection goes on without the extension's statements.
-Oid grants() {
+static Oid grants() {
     Oid schema = own_schema();
     return OidIsValid(schema) ? get_relname_relid("writer_grant", schema) : InvalidOid;
 }
 
 // A text column of a row; null when the value or the column is not there.
-char* text_of(HeapTuple row, TupleDesc columns, const char* name) {
+static char* text_of(HeapTuple row, TupleDesc columns, const char* name) {
     AttrNumber column = find_attribute(columns, name);
     bool is_null = true;
     Datum value = column == InvalidAttrNumber ? 0 : heap_getattr(row, column, columns, &is_null);
     return is_null ? nullptr : TextDatumGetCString(value);
 }
 
-bool is_default(HeapTuple row, TupleDesc columns) {
+static bool is_default(HeapTuple row, TupleDesc columns) {
     AttrNumber column = find_attribute(columns, "is_default");
     bool is_null = true;
     Datum value = column == InvalidAttrNumber ? 0 : heap_getattr(row, column, columns, &is_null);
     return !is_null && DatumGetBool(value);
 }
 
-Known* find_known(Oid user) {
+static Known* find_known(Oid user) {
     for (int i = 0; i < known_count; i++)
         if (known[i].user == user)
             return &known[i];
     return nullptr;
 }
 
-Known* add_known(Oid user) {
+static Known* add_known(Oid user) {
     Known* entry = &known[next_known];
     next_known = (next_known + 1) % kMostKnown;
     known_count = Max(known_count, next_known == 0 ? kMostKnown : next_known);
@@ -76,8 +79,6 @@ Known* add_known(Oid user) {
     entry->has_writer = false;
     return entry;
 }
-
-} // namespace
 
 // By the newest state of the table: a transaction with an older snapshot must not leave what it
 // finds to the next one.
@@ -127,4 +128,4 @@ void forget_default_writers() {
         CacheInvalidateRelcacheByRelid(table);
 }
 
-} // namespace interlock
+} // namespace interlock::ownership

@@ -6,7 +6,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::ownership {
 
 constexpr int kWriterBytes = 256; // the longest name of a writer
 
@@ -19,4 +19,4 @@ const char* stored_default_writer(const char* role);
 // Call after writing a grant.
 void forget_default_writers();
 
-} // namespace interlock
+} // namespace interlock::ownership

@@ -9,7 +9,7 @@
 #include "table/plan.h"
 #include "table/row_json.h"
 
-using namespace interlock;
+namespace interlock::ownership {
 
 namespace {
 
@@ -20,9 +20,10 @@ struct ListedTrigger {
     const bytea* arguments;
     bool enforced;
 };
-void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output);
 
 } // namespace
+
+static void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_column_rules);
@@ -54,10 +55,8 @@ Datum list_column_rules(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // rel, column_name, writer, on_violation, strategy, group_number, enforced
-void list_rule(const ListedTrigger& trigger, const ColumnRule& rule, ReturnSetInfo* output) {
+static void list_rule(const ListedTrigger& trigger, const ColumnRule& rule, ReturnSetInfo* output) {
     Datum values[7] = {ObjectIdGetDatum(trigger.relid)};
     bool nulls[7] = {false,
                      false,
@@ -78,7 +77,7 @@ void list_rule(const ListedTrigger& trigger, const ColumnRule& rule, ReturnSetIn
 }
 
 // Returns nothing for a trigger with invalid arguments.
-void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output) {
+static void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output) {
     ColumnRules rules;
     if (!parse_rules(arguments_in(trigger.arguments, trigger.count), trigger.count, &rules))
         return;
@@ -89,13 +88,13 @@ void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output) {
 // Values of at most so many bytes are shown in full.
 constexpr Size kSampleBytes = 8192;
 
-bool is_large(Form_pg_attribute attribute, Datum value) {
+static bool is_large(Form_pg_attribute attribute, Datum value) {
     return attribute->attlen == -1 && toast_raw_datum_size(value) > kSampleBytes;
 }
 
 // Whether a value of the type may be far longer as text: a number of a few bytes can have 131,000
 // digits.
-bool may_hold_numbers(Oid type) {
+static bool may_hold_numbers(Oid type) {
     Oid base = getBaseType(type);
     Oid element = get_element_type(base);
     if (OidIsValid(element))
@@ -105,7 +104,7 @@ bool may_hold_numbers(Oid type) {
            kind == TYPTYPE_RANGE || kind == TYPTYPE_MULTIRANGE;
 }
 
-const char* text_of(Form_pg_attribute attribute, Datum value) {
+static const char* text_of(Form_pg_attribute attribute, Datum value) {
     Oid output;
     bool is_varlena;
     getTypeOutputInfo(attribute->atttypid, &output, &is_varlena);
@@ -113,7 +112,7 @@ const char* text_of(Form_pg_attribute attribute, Datum value) {
 }
 
 // Zero: it is not.
-size_t length_of_long_text(Form_pg_attribute attribute, Datum value) {
+static size_t length_of_long_text(Form_pg_attribute attribute, Datum value) {
     size_t length = 0;
     if (may_hold_numbers(attribute->atttypid))
         in_scratch([&] { length = strlen(text_of(attribute, value)); });
@@ -121,17 +120,13 @@ size_t length_of_long_text(Form_pg_attribute attribute, Datum value) {
 }
 
 // A text instead of a value, or null.
-const char* stand_in(Form_pg_attribute attribute, Datum value) {
+static const char* stand_in(Form_pg_attribute attribute, Datum value) {
     if (is_large(attribute, value))
         return psprintf("(%zu bytes)", static_cast<size_t>(toast_raw_datum_size(value) - VARHDRSZ));
     if (size_t length = length_of_long_text(attribute, value); length > 0)
         return psprintf("(%zu characters)", length);
     return nullptr;
 }
-
-} // namespace
-
-namespace interlock {
 
 Datum sample_of_row(TupleDesc columns, const Bitmapset* attnums, HeapTuple row) {
     int count = bms_num_members(attnums);
@@ -151,4 +146,4 @@ Datum sample_of_row(TupleDesc columns, const Bitmapset* attnums, HeapTuple row) 
     return row_to_jsonb(sample, heap_form_tuple(sample, values, nulls));
 }
 
-} // namespace interlock
+} // namespace interlock::ownership

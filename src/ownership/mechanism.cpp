@@ -4,13 +4,11 @@
 #include "server/json_builder.h"
 #include "table/settings_json.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::ownership {
 
 // --- Reading -------------------------------------------------------------------------------------
 
-Jsonb* rule_json(const ColumnRule& rule) {
+static Jsonb* rule_json(const ColumnRule& rule) {
     JsonObject object;
     if (rule.access == Access::kOwned) {
         object.add("writer", rule.writer);
@@ -22,7 +20,7 @@ Jsonb* rule_json(const ColumnRule& rule) {
     return object.finish();
 }
 
-Jsonb* columns_json(const ColumnRules& rules) {
+static Jsonb* columns_json(const ColumnRules& rules) {
     JsonObject object;
     for (int i = 0; i < rules.count; i++)
         if (rules.rules[i].access != Access::kFree)
@@ -30,7 +28,7 @@ Jsonb* columns_json(const ColumnRules& rules) {
     return object.finish();
 }
 
-Jsonb* group_json(const ColumnRules& rules, int group) {
+static Jsonb* group_json(const ColumnRules& rules, int group) {
     auto** names = static_cast<const char**>(palloc(sizeof(char*) * (rules.count + 1)));
     int count = 0;
     for (int i = 0; i < rules.count; i++)
@@ -39,7 +37,7 @@ Jsonb* group_json(const ColumnRules& rules, int group) {
     return json_texts(names, count);
 }
 
-Jsonb* groups_json(const ColumnRules& rules) {
+static Jsonb* groups_json(const ColumnRules& rules) {
     Bitmapset* numbers = nullptr;
     for (int i = 0; i < rules.count; i++)
         if (rules.rules[i].group > 0)
@@ -54,7 +52,7 @@ Jsonb* groups_json(const ColumnRules& rules) {
     return builder.finish(WJB_END_ARRAY);
 }
 
-Reading read(Oid, const Trigger* trigger, Setting* setting) {
+static Reading read(Oid, const Trigger* trigger, Setting* setting) {
     ColumnRules rules;
     if (!parse_rules(trigger->tgargs, argument_count(trigger), &rules))
         return Reading::kForged;
@@ -66,6 +64,8 @@ Reading read(Oid, const Trigger* trigger, Setting* setting) {
 }
 
 // --- Planning ------------------------------------------------------------------------------------
+
+namespace {
 
 // The columns of one statement. What they have in common is said once: the statement has the
 // columns of all rules with the same arguments.
@@ -81,7 +81,10 @@ struct Draft {
     List* changes;
 };
 
-void add_column(List** calls, const char* function, const char* arguments, const char* column) {
+} // namespace
+
+static void add_column(List** calls, const char* function, const char* arguments,
+                       const char* column) {
     ListCell* cell;
     foreach (cell, *calls) {
         CHECK_FOR_INTERRUPTS();
@@ -96,9 +99,11 @@ void add_column(List** calls, const char* function, const char* arguments, const
     *calls = lappend(*calls, call);
 }
 
-char* call_arguments(const Call& call) {
+static char* call_arguments(const Call& call) {
     return psprintf("columns => %s%s", array_literal(call.columns), call.arguments);
 }
+
+namespace {
 
 // A rule as it is or as it is wanted. Texts that are not there are null.
 struct Rule {
@@ -111,17 +116,19 @@ struct Rule {
     bool is_shared() const { return strategy != nullptr || blind_updates != nullptr; }
 };
 
-const char* member_text(JsonbContainer* object, const char* name) {
+} // namespace
+
+static const char* member_text(JsonbContainer* object, const char* name) {
     const JsonbValue* value = object != nullptr ? member_of(object, name) : nullptr;
     return value != nullptr && value->type == jbvString ? text_at(name, value) : nullptr;
 }
 
-Rule rule_in(JsonbContainer* object) {
+static Rule rule_in(JsonbContainer* object) {
     return {member_text(object, "writer"), member_text(object, "on_violation"),
             member_text(object, "strategy"), member_text(object, "blind_updates")};
 }
 
-Rule present_rule(const Draft& draft, const char* column) {
+static Rule present_rule(const Draft& draft, const char* column) {
     const JsonbValue* value = draft.present != nullptr ? member_of(draft.present, column) : nullptr;
     return value != nullptr ? rule_in(value->val.binary.data) : Rule{};
 }
@@ -129,7 +136,7 @@ Rule present_rule(const Draft& draft, const char* column) {
 constexpr const char* kRuleMembers[] = {"writer", "on_violation", "strategy", "blind_updates"};
 
 // Null sets the default, as everywhere.
-Rule given_rule(const char* path, JsonbContainer* object) {
+static Rule given_rule(const char* path, JsonbContainer* object) {
     constexpr const char* kDefaults[] = {nullptr, "reject", "retry", "allow"};
     const char* texts[lengthof(kRuleMembers)] = {};
     each_member(object, [&](const char* name, const JsonbValue* value) {
@@ -143,12 +150,12 @@ Rule given_rule(const char* path, JsonbContainer* object) {
     return {texts[0], texts[1], texts[2], texts[3]};
 }
 
-const char* first_of(const char* given, const char* present, const char* otherwise) {
+static const char* first_of(const char* given, const char* present, const char* otherwise) {
     return given != nullptr ? given : present != nullptr ? present : otherwise;
 }
 
 // What is not named keeps its value.
-Rule wanted_rule(const char* path, JsonbContainer* object, const Rule& present) {
+static Rule wanted_rule(const char* path, JsonbContainer* object, const Rule& present) {
     constexpr const char* kHint =
         "A column is owned, {\"writer\": \"importer\"}, or shared, "
         "{\"strategy\": \"merge\"}.";
@@ -166,15 +173,15 @@ Rule wanted_rule(const char* path, JsonbContainer* object, const Rule& present) 
     return rule;
 }
 
-bool is_same(const char* left, const char* right) {
+static bool is_same(const char* left, const char* right) {
     return left != nullptr && right != nullptr && strcmp(left, right) == 0;
 }
 
-const char* unless(const char* value, const char* otherwise, const char* name) {
+static const char* unless(const char* value, const char* otherwise, const char* name) {
     return is_same(value, otherwise) ? "" : psprintf(", %s => %s", name, quote_literal_cstr(value));
 }
 
-void plan_owned(Draft* draft, const char* column, const Rule& present, const Rule& wanted) {
+static void plan_owned(Draft* draft, const char* column, const Rule& present, const Rule& wanted) {
     bool is_handed_over = present.is_owned() && !is_same(present.writer, wanted.writer);
     if (present.is_shared())
         add_column(&draft->removals, "release_columns", "", column);
@@ -188,7 +195,7 @@ void plan_owned(Draft* draft, const char* column, const Rule& present, const Rul
                    column);
 }
 
-void plan_shared(Draft* draft, const char* column, const Rule& present, const Rule& wanted) {
+static void plan_shared(Draft* draft, const char* column, const Rule& present, const Rule& wanted) {
     if (present.is_owned())
         add_column(&draft->removals, "release_columns", "", column);
     else if (is_same(present.strategy, wanted.strategy) &&
@@ -200,18 +207,18 @@ void plan_shared(Draft* draft, const char* column, const Rule& present, const Ru
                column);
 }
 
-void release(Draft* draft, const char* column) {
+static void release(Draft* draft, const char* column) {
     if (present_rule(*draft, column).is_owned() || present_rule(*draft, column).is_shared())
         add_column(&draft->removals, "release_columns", "", column);
 }
 
-void release_all(Draft* draft) {
+static void release_all(Draft* draft) {
     if (draft->present != nullptr)
         each_member(draft->present,
                     [&](const char* column, const JsonbValue*) { release(draft, column); });
 }
 
-void plan_columns(Draft* draft, const char* path, const JsonbValue* wanted) {
+static void plan_columns(Draft* draft, const char* path, const JsonbValue* wanted) {
     JsonbContainer* columns = object_at(path, wanted);
     if (columns == nullptr) {
         release_all(draft);
@@ -234,7 +241,7 @@ void plan_columns(Draft* draft, const char* path, const JsonbValue* wanted) {
 
 // --- Groups --------------------------------------------------------------------------------------
 
-bool has_group(JsonbContainer* groups, JsonbValue* group) {
+static bool has_group(JsonbContainer* groups, JsonbValue* group) {
     bool found = false;
     Jsonb* json = JsonbValueToJsonb(group);
     if (groups != nullptr)
@@ -246,8 +253,8 @@ bool has_group(JsonbContainer* groups, JsonbValue* group) {
 }
 
 // The table has these groups and no others.
-void plan_groups(SettingsPlan* plan, const char* path, JsonbContainer* present,
-                 const JsonbValue* wanted) {
+static void plan_groups(SettingsPlan* plan, const char* path, JsonbContainer* present,
+                        const JsonbValue* wanted) {
     bool is_none = wanted->type == jbvNull;
     if (!is_none && (wanted->type != jbvBinary || !JsonContainerIsArray(wanted->val.binary.data)))
         refuse_setting(path, "must be an array of arrays of columns");
@@ -270,11 +277,11 @@ void plan_groups(SettingsPlan* plan, const char* path, JsonbContainer* present,
     });
 }
 
-JsonbContainer* container_of(Jsonb* object, const char* name) {
+static JsonbContainer* container_of(Jsonb* object, const char* name) {
     return object != nullptr ? member_of(&object->root, name)->val.binary.data : nullptr;
 }
 
-void plan_ownership(SettingsPlan* plan, Relation, Jsonb* present, const JsonbValue* wanted) {
+static void plan_ownership(SettingsPlan* plan, Relation, Jsonb* present, const JsonbValue* wanted) {
     constexpr const char* kMembers[] = {"columns", "groups"};
     constexpr const char* kPath = "ownership";
     JsonbContainer* object = object_at(kPath, wanted);
@@ -303,8 +310,6 @@ void plan_ownership(SettingsPlan* plan, Relation, Jsonb* present, const JsonbVal
     }
 }
 
-} // namespace
-
 extern const Mechanism kOwnershipMechanism = {
     .name = "ownership",
     .enable = "own_columns",
@@ -313,4 +318,4 @@ extern const Mechanism kOwnershipMechanism = {
     .plan = plan_ownership,
 };
 
-} // namespace interlock
+} // namespace interlock::ownership

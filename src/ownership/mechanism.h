@@ -10,8 +10,8 @@
 
 #include "table/mechanism.h"
 
-namespace interlock {
+namespace interlock::ownership {
 
 extern const Mechanism kOwnershipMechanism;
 
-} // namespace interlock
+} // namespace interlock::ownership

@@ -6,16 +6,14 @@
 #include "server/json_builder.h"
 #include "table/row.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::ownership {
 
 // Numbers: theirs + (mine - base).
 
-bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
-bool is_float(Oid type) { return type == FLOAT4OID || type == FLOAT8OID; }
+static bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
+static bool is_float(Oid type) { return type == FLOAT4OID || type == FLOAT8OID; }
 
-Datum add_integers(Oid type, Datum base, Datum theirs, Datum mine) {
+static Datum add_integers(Oid type, Datum base, Datum theirs, Datum mine) {
     auto sum = static_cast<__int128>(integer_of(type, theirs)) + integer_of(type, mine) -
                integer_of(type, base);
     __int128 limit = type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
@@ -29,11 +27,11 @@ Datum add_integers(Oid type, Datum base, Datum theirs, Datum mine) {
                              : Int64GetDatum(result);
 }
 
-double double_of(Oid type, Datum value) {
+static double double_of(Oid type, Datum value) {
     return type == FLOAT4OID ? DatumGetFloat4(value) : DatumGetFloat8(value);
 }
 
-bool add_floats(Oid type, Datum base, Datum theirs, Datum mine, Datum* sum) {
+static bool add_floats(Oid type, Datum base, Datum theirs, Datum mine, Datum* sum) {
     for (Datum value : {base, theirs, mine})
         if (!std::isfinite(double_of(type, value)))
             return false;
@@ -45,7 +43,8 @@ bool add_floats(Oid type, Datum base, Datum theirs, Datum mine, Datum* sum) {
            double_of(type, mine) == double_of(type, base);
 }
 
-bool add_numerics(Form_pg_attribute attribute, Datum base, Datum theirs, Datum mine, Datum* sum) {
+static bool add_numerics(Form_pg_attribute attribute, Datum base, Datum theirs, Datum mine,
+                         Datum* sum) {
     for (Datum value : {base, theirs, mine})
         if (numeric_is_nan(DatumGetNumeric(value)) || numeric_is_inf(DatumGetNumeric(value)))
             return false;
@@ -58,6 +57,8 @@ bool add_numerics(Form_pg_attribute attribute, Datum base, Datum theirs, Datum m
 
 // Arrays of one dimension and arrays of jsonb scalars: theirs without the elements that mine
 // removed, then those that mine added. Nulls are equal to each other.
+
+namespace {
 
 struct Element {
     Datum value; // of a jsonb array: a pointer to a JsonbValue
@@ -76,7 +77,10 @@ struct Set {
     int count;
 };
 
-int compare_elements(const void* left_pointer, const void* right_pointer, void* order_pointer) {
+} // namespace
+
+static int compare_elements(const void* left_pointer, const void* right_pointer,
+                            void* order_pointer) {
     CHECK_FOR_INTERRUPTS();
     const auto& left = *static_cast<const Element*>(left_pointer);
     const auto& right = *static_cast<const Element*>(right_pointer);
@@ -87,13 +91,13 @@ int compare_elements(const void* left_pointer, const void* right_pointer, void* 
         FunctionCall2Coll(order.function, order.collation, left.value, right.value));
 }
 
-Element* room_for_elements(int count) {
+static Element* room_for_elements(int count) {
     return static_cast<Element*>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Element) * (count + 1)));
 }
 
 // False when there are duplicates.
-bool sort_set(Set* set, ElementOrder* order) {
+static bool sort_set(Set* set, ElementOrder* order) {
     set->sorted = room_for_elements(set->count);
     memcpy(set->sorted, set->elements, sizeof(Element) * set->count);
     qsort_arg(set->sorted, set->count, sizeof(Element), order->compare, order);
@@ -104,7 +108,8 @@ bool sort_set(Set* set, ElementOrder* order) {
 }
 
 // False when the array is no set: of several dimensions, or with duplicates.
-bool read_set(ArrayType* array, const TypeCacheEntry* element, ElementOrder* order, Set* set) {
+static bool read_set(ArrayType* array, const TypeCacheEntry* element, ElementOrder* order,
+                     Set* set) {
     if (ARR_NDIM(array) > 1)
         return false;
     Datum* values;
@@ -117,7 +122,7 @@ bool read_set(ArrayType* array, const TypeCacheEntry* element, ElementOrder* ord
     return sort_set(set, order);
 }
 
-bool contains(const Set& set, const Element& element, ElementOrder* order) {
+static bool contains(const Set& set, const Element& element, ElementOrder* order) {
     int low = 0;
     int high = set.count;
     while (low < high) {
@@ -135,8 +140,8 @@ bool contains(const Set& set, const Element& element, ElementOrder* order) {
 
 // Calls take(element) for each element of the merged set.
 template <typename Take>
-void combine_sets(const Set& was, const Set& theirs, const Set& mine, ElementOrder* order,
-                  Take&& take) {
+static void combine_sets(const Set& was, const Set& theirs, const Set& mine, ElementOrder* order,
+                         Take&& take) {
     for (int i = 0; i < theirs.count; i++)
         if (!contains(was, theirs.elements[i], order) || contains(mine, theirs.elements[i], order))
             take(theirs.elements[i]);
@@ -145,8 +150,8 @@ void combine_sets(const Set& was, const Set& theirs, const Set& mine, ElementOrd
             take(mine.elements[i]);
 }
 
-bool combine_arrays(Oid element_type, Oid collation, NullableDatum base, Datum theirs, Datum mine,
-                    Datum* combined) {
+static bool combine_arrays(Oid element_type, Oid collation, NullableDatum base, Datum theirs,
+                           Datum mine, Datum* combined) {
     TypeCacheEntry* element = lookup_type_cache(element_type, TYPECACHE_CMP_PROC_FINFO);
     if (!OidIsValid(element->cmp_proc_finfo.fn_oid))
         return false;
@@ -177,9 +182,13 @@ bool combine_arrays(Oid element_type, Oid collation, NullableDatum base, Datum t
 
 // jsonb. A null pointer is a member that is not there.
 
+namespace {
+
 enum class JsonKind : uint8 { kNothing, kObject, kArray, kScalar };
 
-JsonKind kind_of(const JsonbValue* value) {
+} // namespace
+
+static JsonKind kind_of(const JsonbValue* value) {
     if (value == nullptr || value->type == jbvNull)
         return JsonKind::kNothing;
     if (value->type != jbvBinary)
@@ -187,10 +196,10 @@ JsonKind kind_of(const JsonbValue* value) {
     return JsonContainerIsObject(value->val.binary.data) ? JsonKind::kObject : JsonKind::kArray;
 }
 
-int sign_of(int64 number) { return (number > 0 ? 1 : 0) - (number < 0 ? 1 : 0); }
+static int sign_of(int64 number) { return (number > 0 ? 1 : 0) - (number < 0 ? 1 : 0); }
 
 // Any order will do in which equal ones are alike.
-int compare_scalars(const JsonbValue& left, const JsonbValue& right) {
+static int compare_scalars(const JsonbValue& left, const JsonbValue& right) {
     if (left.type != right.type)
         return sign_of(static_cast<int64>(left.type) - static_cast<int64>(right.type));
     switch (left.type) {
@@ -208,7 +217,7 @@ int compare_scalars(const JsonbValue& left, const JsonbValue& right) {
     }
 }
 
-bool same_json(const JsonbValue* left, const JsonbValue* right) {
+static bool same_json(const JsonbValue* left, const JsonbValue* right) {
     if (left == nullptr || right == nullptr)
         return left == right;
     if (left->type != jbvBinary || right->type != jbvBinary)
@@ -216,7 +225,7 @@ bool same_json(const JsonbValue* left, const JsonbValue* right) {
     return compareJsonbContainers(left->val.binary.data, right->val.binary.data) == 0;
 }
 
-JsonbValue* member_of(const JsonbValue* object, const JsonbValue& key) {
+static JsonbValue* member_of(const JsonbValue* object, const JsonbValue& key) {
     if (kind_of(object) != JsonKind::kObject)
         return nullptr;
     auto* member = static_cast<JsonbValue*>(palloc(sizeof(JsonbValue)));
@@ -227,7 +236,7 @@ JsonbValue* member_of(const JsonbValue* object, const JsonbValue& key) {
 // Calls visit(key, value) for the members of an object, or visit(element, element) for the elements
 // of an array, until it returns false.
 template <typename Visit>
-bool each_child(const JsonbValue* container, Visit&& visit) {
+static bool each_child(const JsonbValue* container, Visit&& visit) {
     if (kind_of(container) != JsonKind::kObject && kind_of(container) != JsonKind::kArray)
         return true;
     JsonbIterator* iterator = JsonbIteratorInit(container->val.binary.data);
@@ -245,7 +254,7 @@ bool each_child(const JsonbValue* container, Visit&& visit) {
     return true;
 }
 
-int compare_json_elements(const void* left, const void* right, void*) {
+static int compare_json_elements(const void* left, const void* right, void*) {
     CHECK_FOR_INTERRUPTS();
     auto value = [](const void* element) -> const JsonbValue& {
         return *reinterpret_cast<const JsonbValue*>(
@@ -256,7 +265,7 @@ int compare_json_elements(const void* left, const void* right, void*) {
 
 // False when the array has duplicates, or elements that are no scalars: an object that both sides
 // changed is one, and would become two. Nothing is the empty set.
-bool read_json_set(const JsonbValue* array, ElementOrder* order, Set* set) {
+static bool read_json_set(const JsonbValue* array, ElementOrder* order, Set* set) {
     int count = kind_of(array) == JsonKind::kArray ? JsonContainerSize(array->val.binary.data) : 0;
     auto* values = static_cast<JsonbValue*>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(JsonbValue) * (count + 1)));
@@ -272,11 +281,11 @@ bool read_json_set(const JsonbValue* array, ElementOrder* order, Set* set) {
            sort_set(set, order);
 }
 
-bool combine_json(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
-                  const JsonbValue* key, JsonBuilder* output);
+static bool combine_json(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
+                         const JsonbValue* key, JsonBuilder* output);
 
-bool combine_objects(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
-                     JsonBuilder* output) {
+static bool combine_objects(const JsonbValue* base, const JsonbValue* theirs,
+                            const JsonbValue* mine, JsonBuilder* output) {
     output->push(WJB_BEGIN_OBJECT);
     bool combined = each_child(theirs,
                                [&](const JsonbValue& key, const JsonbValue& value) {
@@ -292,8 +301,8 @@ bool combine_objects(const JsonbValue* base, const JsonbValue* theirs, const Jso
     return combined;
 }
 
-bool combine_json_arrays(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
-                         JsonBuilder* output) {
+static bool combine_json_arrays(const JsonbValue* base, const JsonbValue* theirs,
+                                const JsonbValue* mine, JsonBuilder* output) {
     ElementOrder order = {compare_json_elements, nullptr, InvalidOid};
     Set was, their_set, my_set;
     if (!read_json_set(base, &order, &was) || !read_json_set(theirs, &order, &their_set) ||
@@ -308,8 +317,8 @@ bool combine_json_arrays(const JsonbValue* base, const JsonbValue* theirs, const
 }
 
 // Writes one merged value, with its key if it is a member; nothing if it was removed.
-bool combine_json(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
-                  const JsonbValue* key, JsonBuilder* output) {
+static bool combine_json(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
+                         const JsonbValue* key, JsonBuilder* output) {
     check_stack_depth();
     CHECK_FOR_INTERRUPTS();
     bool keep_theirs = same_json(mine, base) || same_json(mine, theirs);
@@ -331,7 +340,7 @@ bool combine_json(const JsonbValue* base, const JsonbValue* theirs, const JsonbV
     return fits && kind == JsonKind::kArray && combine_json_arrays(base, theirs, mine, output);
 }
 
-JsonbValue* root_of(Jsonb* json) {
+static JsonbValue* root_of(Jsonb* json) {
     auto* value = static_cast<JsonbValue*>(palloc(sizeof(JsonbValue)));
     if (JsonbExtractScalar(&json->root, value))
         return value;
@@ -342,7 +351,7 @@ JsonbValue* root_of(Jsonb* json) {
 }
 
 // Both sides have changed the value, to different ones.
-bool combine_jsonb(NullableDatum base, Datum theirs, Datum mine, Datum* combined) {
+static bool combine_jsonb(NullableDatum base, Datum theirs, Datum mine, Datum* combined) {
     JsonbValue* was = base.isnull ? nullptr : root_of(DatumGetJsonbP(base.value));
     JsonBuilder output;
     JsonbValue* their_root = root_of(DatumGetJsonbP(theirs));
@@ -354,8 +363,8 @@ bool combine_jsonb(NullableDatum base, Datum theirs, Datum mine, Datum* combined
     return true;
 }
 
-bool combine(const TableInfo* info, AttrNumber column, NullableDatum base, Datum theirs, Datum mine,
-             Datum* combined) {
+static bool combine(const TableInfo* info, AttrNumber column, NullableDatum base, Datum theirs,
+                    Datum mine, Datum* combined) {
     Form_pg_attribute attribute = TupleDescAttr(info->columns, column - 1);
     Oid type = getBaseType(attribute->atttypid);
     if (type == JSONBOID)
@@ -374,8 +383,6 @@ bool combine(const TableInfo* info, AttrNumber column, NullableDatum base, Datum
     *combined = add_integers(type, base.value, theirs, mine);
     return true;
 }
-
-} // namespace
 
 bool is_counted(const TableInfo* info, AttrNumber column) {
     const ColumnRule* rule = rule_of(info, column);
@@ -397,4 +404,4 @@ bool combine_values(const TableInfo* info, AttrNumber column, NullableDatum base
     return true;
 }
 
-} // namespace interlock
+} // namespace interlock::ownership

@@ -12,11 +12,11 @@
 #include "table/part.h"
 #include "table/trigger_state.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::ownership {
 
 constexpr const char* kTriggerName = "zzz_interlock_writer";
+
+namespace {
 
 // The rules of a table while a verb changes them.
 struct Draft {
@@ -27,22 +27,22 @@ struct Draft {
     TableChange change;
 };
 
-Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode);
-void check_columns(const Draft& draft);
-ColumnRule* named_rule(Draft* draft, int i);
-ColumnRule* present_rule(Draft* draft, int i);
-void refuse_later_trigger(const Draft& draft);
-void require_use(const Draft& draft, ColumnUse use);
-OnViolation on_violation_argument(const Arguments& arguments, int n);
-Strategy strategy_argument(const Arguments& arguments, int n);
-[[noreturn]] void raise_owned(const Draft& draft, const ColumnRule* rule, const char* hint);
-[[noreturn]] void raise_not_ruled(const Draft& draft, const char* column, const char* what);
-char* call_of(const char* function, const Draft& draft, const char* column);
-int new_group(Draft* draft);
-void end_single_groups(ColumnRules* rules);
-void save_draft(const Draft& draft);
-
 } // namespace
+
+static Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode);
+static void check_columns(const Draft& draft);
+static ColumnRule* named_rule(Draft* draft, int i);
+static ColumnRule* present_rule(Draft* draft, int i);
+static void refuse_later_trigger(const Draft& draft);
+static void require_use(const Draft& draft, ColumnUse use);
+static OnViolation on_violation_argument(const Arguments& arguments, int n);
+static Strategy strategy_argument(const Arguments& arguments, int n);
+[[noreturn]] static void raise_owned(const Draft& draft, const ColumnRule* rule, const char* hint);
+[[noreturn]] static void raise_not_ruled(const Draft& draft, const char* column, const char* what);
+static char* call_of(const char* function, const Draft& draft, const char* column);
+static int new_group(Draft* draft);
+static void end_single_groups(ColumnRules* rules);
+static void save_draft(const Draft& draft);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(own_columns);
@@ -177,9 +177,7 @@ Datum ungroup_columns(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-NameList columns_argument(const Arguments& arguments, int n) {
+static NameList columns_argument(const Arguments& arguments, int n) {
     NameList columns = arguments.names(n, "columns");
     if (columns.count == 0)
         refuse_empty("columns");
@@ -191,7 +189,7 @@ NameList columns_argument(const Arguments& arguments, int n) {
     return columns;
 }
 
-Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode) {
+static Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode) {
     Draft draft = {};
     draft.columns = columns_argument(arguments, n);
     draft.rel = open_own_table(arguments.relation(0), mode);
@@ -212,7 +210,7 @@ Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode) {
     return draft;
 }
 
-void check_columns(const Draft& draft) {
+static void check_columns(const Draft& draft) {
     const char* table = RelationGetRelationName(draft.rel);
     for (int i = 0; i < draft.columns.count; i++) {
         const char* name = draft.columns[i];
@@ -233,7 +231,7 @@ void check_columns(const Draft& draft) {
 }
 
 // The rule of the i-th column of the verb, or null.
-ColumnRule* present_rule(Draft* draft, int i) {
+static ColumnRule* present_rule(Draft* draft, int i) {
     for (int j = 0; j < draft->rules.count; j++)
         if (strcmp(draft->rules.rules[j].name, draft->columns[i]) == 0)
             return &draft->rules.rules[j];
@@ -241,7 +239,7 @@ ColumnRule* present_rule(Draft* draft, int i) {
 }
 
 // The rule of the i-th column, which may be a new one.
-ColumnRule* named_rule(Draft* draft, int i) {
+static ColumnRule* named_rule(Draft* draft, int i) {
     ColumnRule* rule = present_rule(draft, i);
     if (rule == nullptr) {
         rule = &draft->rules.rules[draft->rules.count++];
@@ -250,19 +248,19 @@ ColumnRule* named_rule(Draft* draft, int i) {
     return rule;
 }
 
-void refuse_later_trigger(const Draft& draft) {
+static void refuse_later_trigger(const Draft& draft) {
     const Ownership* present = ownership_of(draft.info);
     require_last_word_of(draft.rel, present != nullptr ? present->trigger_name : kTriggerName,
                          TRIGGER_TYPE_UPDATE);
 }
 
-void require_use(const Draft& draft, ColumnUse use) {
+static void require_use(const Draft& draft, ColumnUse use) {
     for (int i = 0; i < draft.columns.count; i++)
         interlock::require_use(draft.rel, draft.info, column_number(draft.rel, draft.columns[i]),
                                use);
 }
 
-OnViolation on_violation_argument(const Arguments& arguments, int n) {
+static OnViolation on_violation_argument(const Arguments& arguments, int n) {
     const char* value = arguments.string(n, "on_violation");
     for (OnViolation on_violation : {OnViolation::kReject, OnViolation::kSkip})
         if (strcmp(value, on_violation_name(on_violation)) == 0)
@@ -270,7 +268,7 @@ OnViolation on_violation_argument(const Arguments& arguments, int n) {
     refuse_value("on_violation", value, "Use 'reject' or 'skip'.");
 }
 
-Strategy strategy_argument(const Arguments& arguments, int n) {
+static Strategy strategy_argument(const Arguments& arguments, int n) {
     const char* value = arguments.string(n, "strategy");
     for (Strategy strategy : {Strategy::kRetry, Strategy::kSkip, Strategy::kMerge})
         if (strcmp(value, strategy_name(strategy)) == 0)
@@ -278,14 +276,14 @@ Strategy strategy_argument(const Arguments& arguments, int n) {
     refuse_value("strategy", value, "Use 'retry', 'skip' or 'merge'.");
 }
 
-void raise_owned(const Draft& draft, const ColumnRule* rule, const char* hint) {
+static void raise_owned(const Draft& draft, const ColumnRule* rule, const char* hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"", rule->name,
                            RelationGetRelationName(draft.rel), rule->writer),
                     errhint("%s", hint)));
 }
 
-void raise_not_ruled(const Draft& draft, const char* column, const char* what) {
+static void raise_not_ruled(const Draft& draft, const char* column, const char* what) {
     column_number(draft.rel, column);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("column \"%s\" of table \"%s\" %s", column,
@@ -294,12 +292,12 @@ void raise_not_ruled(const Draft& draft, const char* column, const char* what) {
 }
 
 // The statement that calls a verb for one column.
-char* call_of(const char* function, const Draft& draft, const char* column) {
+static char* call_of(const char* function, const Draft& draft, const char* column) {
     return psprintf("SELECT interlock.%s(%s, ARRAY[%s]);", function,
                     quote_literal_cstr(qualified_name(draft.rel)), quote_literal_cstr(column));
 }
 
-bool is_named(const Draft& draft, const char* column) {
+static bool is_named(const Draft& draft, const char* column) {
     for (int i = 0; i < draft.columns.count; i++)
         if (strcmp(draft.columns[i], column) == 0)
             return true;
@@ -307,7 +305,7 @@ bool is_named(const Draft& draft, const char* column) {
 }
 
 // The number for a group of the named columns. Groups that they were in must be part of it.
-int new_group(Draft* draft) {
+static int new_group(Draft* draft) {
     Bitmapset* taken = nullptr;
     Bitmapset* replaced = nullptr;
     for (int i = 0; i < draft->columns.count; i++) {
@@ -335,7 +333,7 @@ int new_group(Draft* draft) {
 }
 
 // A column is not in a group with itself.
-void end_single_groups(ColumnRules* rules) {
+static void end_single_groups(ColumnRules* rules) {
     for (int i = 0; i < rules->count; i++) {
         int members = 0;
         for (int j = 0; j < rules->count; j++)
@@ -345,13 +343,13 @@ void end_single_groups(ColumnRules* rules) {
     }
 }
 
-void add_triple(StringInfo text, const char* column, const char* kind, const char* value) {
+static void add_triple(StringInfo text, const char* column, const char* kind, const char* value) {
     appendStringInfo(text, "%s%s, %s, %s", text->len > 0 ? ", " : "", quote_literal_cstr(column),
                      quote_literal_cstr(kind), quote_literal_cstr(value));
 }
 
 // The result of parse_rules.
-char* trigger_arguments(const ColumnRules& rules) {
+static char* trigger_arguments(const ColumnRules& rules) {
     StringInfoData text;
     initStringInfo(&text);
     for (int i = 0; i < rules.count; i++) {
@@ -370,7 +368,7 @@ char* trigger_arguments(const ColumnRules& rules) {
 }
 
 // Writes the rules down, or drops the trigger if there are none, and closes the table.
-void save_draft(const Draft& draft) {
+static void save_draft(const Draft& draft) {
     const Ownership* present = ownership_of(draft.info);
     const char* name = present != nullptr ? present->trigger_name : kTriggerName;
     if (present == nullptr)
@@ -390,4 +388,4 @@ void save_draft(const Draft& draft) {
     record_change(draft.change);
 }
 
-} // namespace
+} // namespace interlock::ownership

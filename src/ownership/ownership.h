@@ -19,7 +19,7 @@
 #include "statement/blind_updates.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::ownership {
 
 enum class Access : uint8 { kFree, kOwned, kShared };
 enum class OnViolation : uint8 { kReject, kSkip };
@@ -98,4 +98,4 @@ Bitmapset* add_groups(const TableInfo* info, const Bitmapset* columns);
 // are shown by their size, and json that may be no jsonb as text.
 Datum sample_of_row(TupleDesc columns, const Bitmapset* attnums, HeapTuple row);
 
-} // namespace interlock
+} // namespace interlock::ownership

@@ -4,7 +4,7 @@
 
 #include "table/last_word.h"
 
-namespace interlock {
+namespace interlock::ownership {
 
 const char* on_violation_name(OnViolation on_violation) {
     return on_violation == OnViolation::kReject ? "reject" : "skip";
@@ -22,10 +22,8 @@ const char* strategy_name(Strategy strategy) {
     pg_unreachable();
 }
 
-namespace {
-
 // Any role may create a trigger with any arguments: nothing here raises.
-bool parse_group(const char* value, int* group) {
+static bool parse_group(const char* value, int* group) {
     char* end;
     long number = strtol(value, &end, 10);
     *group = static_cast<int>(number);
@@ -33,7 +31,7 @@ bool parse_group(const char* value, int* group) {
 }
 
 // Reads one triple's kind and value into the rule of its column.
-bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
+static bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
     if (strcmp(kind, "group") == 0)
         return parse_group(value, &rule->group);
     if (strcmp(kind, "blind") == 0)
@@ -57,7 +55,7 @@ bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
     return false;
 }
 
-ColumnRule* rule_named(ColumnRules* rules, const char* name) {
+static ColumnRule* rule_named(ColumnRules* rules, const char* name) {
     for (int i = 0; i < rules->count; i++)
         if (strcmp(rules->rules[i].name, name) == 0)
             return &rules->rules[i];
@@ -65,8 +63,6 @@ ColumnRule* rule_named(ColumnRules* rules, const char* name) {
     rule->name = name;
     return rule;
 }
-
-} // namespace
 
 bool parse_rules(char** arguments, int count, ColumnRules* rules) {
     *rules = {static_cast<ColumnRule*>(palloc0(sizeof(ColumnRule) * (count / 3 + 1))), 0};
@@ -78,9 +74,7 @@ bool parse_rules(char** arguments, int count, ColumnRules* rules) {
     return true;
 }
 
-namespace {
-
-void find_columns(Ownership* ownership, TupleDesc columns) {
+static void find_columns(Ownership* ownership, TupleDesc columns) {
     for (int i = 0; i < ownership->rules.count; i++) {
         CHECK_FOR_INTERRUPTS();
         ColumnRule* rule = &ownership->rules.rules[i];
@@ -92,8 +86,6 @@ void find_columns(Ownership* ownership, TupleDesc columns) {
             ownership->gone = rule->name;
     }
 }
-
-} // namespace
 
 void load_ownership(TableInfo* info, const Trigger* trigger) {
     auto* ownership = static_cast<Ownership*>(palloc0(sizeof(Ownership)));
@@ -123,9 +115,7 @@ void check_owned_columns(TableInfo* info) {
     }
 }
 
-namespace {
-
-[[noreturn]] void raise_gone(const char* column, Oid table) {
+[[noreturn]] static void raise_gone(const char* column, Oid table) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("column \"%s\" of table \"%s\" has rules and is gone or generated", column,
@@ -134,8 +124,6 @@ namespace {
                      "interlock.release_columns(%s, ARRAY[%s]);",
                      quote_literal_cstr(qualified_name(table)), quote_literal_cstr(column))));
 }
-
-} // namespace
 
 void raise_malformed(Relation rel, const Ownership* ownership) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -203,4 +191,4 @@ Bitmapset* add_groups(const TableInfo* info, const Bitmapset* columns) {
     return all;
 }
 
-} // namespace interlock
+} // namespace interlock::ownership

@@ -9,7 +9,7 @@
 #include "table/row.h"
 #include "table/row_json.h"
 
-using namespace interlock;
+namespace interlock::ownership {
 
 namespace {
 
@@ -27,13 +27,13 @@ struct Update {
     Bitmapset* forced;
 };
 
-bool find_violations(Update* update);
-[[noreturn]] void refuse_update(const Update& update);
-void log_forced(const Update& update);
-void log_skipped(const Update& update);
-HeapTuple put_back(const Update& update);
-
 } // namespace
+
+static bool find_violations(Update* update);
+[[noreturn]] static void refuse_update(const Update& update);
+static void log_forced(const Update& update);
+static void log_skipped(const Update& update);
+static HeapTuple put_back(const Update& update);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(ownership_trigger);
@@ -64,15 +64,13 @@ Datum ownership_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // Whether a foreign key's action updates the row, as the server runs them. It must not be skipped:
 // the key would refer to nothing.
-bool is_referential_action() {
+static bool is_referential_action() {
     return InLocalUserIdChange() && InNoForceRLSOperation() && !InSecurityRestrictedOperation();
 }
 
-bool is_in_foreign_key(Relation rel, AttrNumber column) {
+static bool is_in_foreign_key(Relation rel, AttrNumber column) {
     ListCell* cell;
     foreach (cell, RelationGetFKeyList(rel)) {
         const auto* key = static_cast<const ForeignKeyCacheInfo*>(lfirst(cell));
@@ -85,20 +83,20 @@ bool is_in_foreign_key(Relation rel, AttrNumber column) {
 
 // Triggers that a referential action fires look like the action itself, so the column must be in
 // the foreign key, too.
-bool rejects(const Update& update, const ColumnRule* rule) {
+static bool rejects(const Update& update, const ColumnRule* rule) {
     return rule->on_violation == OnViolation::kReject ||
            (is_referential_action() && is_in_foreign_key(update.rel, rule->column));
 }
 
 // The writer, in memory of the row: policies and casts may set another one before the row is done.
-Writer present_writer() {
+static Writer present_writer() {
     Writer writer = current_writer();
     if (writer.name != nullptr)
         writer.name = pstrdup(writer.name);
     return writer;
 }
 
-bool column_changes(const Update& update, AttrNumber column) {
+static bool column_changes(const Update& update, AttrNumber column) {
     const TupleTableSlot* old_row = update.trigger->tg_trigslot;
     const TupleTableSlot* new_row = update.trigger->tg_newslot;
     int i = column - 1;
@@ -107,7 +105,7 @@ bool column_changes(const Update& update, AttrNumber column) {
                          {new_row->tts_values[i], new_row->tts_isnull[i]});
 }
 
-bool find_violations(Update* update) {
+static bool find_violations(Update* update) {
     const Ownership* ownership = update->ownership;
     if (ownership->checked_count == 0)
         return false;
@@ -134,15 +132,15 @@ bool find_violations(Update* update) {
     return found;
 }
 
-const char* owner_of(const Update& update, int column) {
+static const char* owner_of(const Update& update, int column) {
     return rule_of(update.info, column)->writer;
 }
 
-const char* first_owner(const Update& update, const Bitmapset* columns) {
+static const char* first_owner(const Update& update, const Bitmapset* columns) {
     return owner_of(update, bms_next_member(columns, -1));
 }
 
-Bitmapset* owned_by(const Update& update, const Bitmapset* columns, const char* writer) {
+static Bitmapset* owned_by(const Update& update, const Bitmapset* columns, const char* writer) {
     Bitmapset* owned = nullptr;
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
         if (strcmp(owner_of(update, column), writer) == 0)
@@ -150,7 +148,7 @@ Bitmapset* owned_by(const Update& update, const Bitmapset* columns, const char* 
     return owned;
 }
 
-const char* names_json(const Update& update, const Bitmapset* columns) {
+static const char* names_json(const Update& update, const Bitmapset* columns) {
     StringInfoData out;
     initStringInfo(&out);
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
@@ -162,7 +160,7 @@ const char* names_json(const Update& update, const Bitmapset* columns) {
 }
 
 // Reports the columns of one owner only.
-void refuse_update(const Update& update) {
+static void refuse_update(const Update& update) {
     count(update.info, CountedKind::kOwnership, Counter::kRefusals);
     const char* owner = first_owner(update, update.rejected);
     const Bitmapset* columns = owned_by(update, update.rejected, owner);
@@ -184,7 +182,7 @@ void refuse_update(const Update& update) {
                  quote_literal_cstr(owner))));
 }
 
-WriteSample sample_of(const Update& update, const Bitmapset* columns) {
+static WriteSample sample_of(const Update& update, const Bitmapset* columns) {
     const TableInfo* info = update.info;
     WriteSample sample = {};
     if (info->key.count > 0)
@@ -196,7 +194,7 @@ WriteSample sample_of(const Update& update, const Bitmapset* columns) {
 
 // Calls log(columns, owner) for the columns of each owner.
 template <typename Log>
-void each_owner(const Update& update, const Bitmapset* columns, Log&& log) {
+static void each_owner(const Update& update, const Bitmapset* columns, Log&& log) {
     Bitmapset* left = bms_copy(columns);
     while (!bms_is_empty(left)) {
         const char* owner = first_owner(update, left);
@@ -206,11 +204,11 @@ void each_owner(const Update& update, const Bitmapset* columns, Log&& log) {
     }
 }
 
-WriteGroup group_of(const Update& update, WriteDecision decision, const char* owner) {
+static WriteGroup group_of(const Update& update, WriteDecision decision, const char* owner) {
     return {decision, "update", update.ownership->root, InvalidCommandId, owner};
 }
 
-void log_forced(const Update& update) {
+static void log_forced(const Update& update) {
     each_owner(update, update.forced, [&](const Bitmapset* columns, const char* owner) {
         log_row(group_of(update, WriteDecision::kForced, owner), sample_of(update, columns),
                 update.rel, columns);
@@ -218,7 +216,7 @@ void log_forced(const Update& update) {
 }
 
 // A worker that saves an old copy is skipped again and again: all of it is one line.
-void log_skipped(const Update& update) {
+static void log_skipped(const Update& update) {
     each_owner(update, update.skipped, [&](const Bitmapset* columns, const char* owner) {
         WriteLine* line = count_writes(group_of(update, WriteDecision::kSkipped, owner), 1,
                                        [&] { return sample_of(update, columns); });
@@ -227,7 +225,7 @@ void log_skipped(const Update& update) {
 }
 
 // The new row with the stored values of the skipped columns.
-HeapTuple put_back(const Update& update) {
+static HeapTuple put_back(const Update& update) {
     int count = bms_num_members(update.skipped);
     auto* columns = static_cast<int*>(palloc(sizeof(int) * count));
     auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * count));
@@ -243,4 +241,4 @@ HeapTuple put_back(const Update& update) {
                                      values, nulls);
 }
 
-} // namespace
+} // namespace interlock::ownership

@@ -9,9 +9,7 @@
 #include "table/restricted.h"
 #include "table/subscription.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::ownership {
 
 // The columns of a line of interlock.write_log, from the second on.
 constexpr int kLineColumns = 14;
@@ -26,12 +24,10 @@ static_assert(lengthof(kColumnTypes) == kLineColumns);
 // So many lines of statements that are over may wait in one subtransaction.
 constexpr int kMostLines = 64;
 
-List* lines = NIL; // in the transaction's context, oldest first
-WriteLine* latest = nullptr;
+static List* lines = NIL; // in the transaction's context, oldest first
+static WriteLine* latest = nullptr;
 
-void line_values(const WriteLine* line, Datum* values, bool* nulls);
-
-} // namespace
+static void line_values(const WriteLine* line, Datum* values, bool* nulls);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_unwritten_lines);
@@ -54,9 +50,7 @@ Datum list_unwritten_lines(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-const char* decision_name(WriteDecision decision) {
+static const char* decision_name(WriteDecision decision) {
     switch (decision) {
     case WriteDecision::kSuppressed:
         return "suppressed";
@@ -72,7 +66,7 @@ const char* decision_name(WriteDecision decision) {
     pg_unreachable();
 }
 
-void line_values(const WriteLine* line, Datum* values, bool* nulls) {
+static void line_values(const WriteLine* line, Datum* values, bool* nulls) {
     auto text = [&](int i, const char* value) {
         nulls[i] = value == nullptr;
         if (value != nullptr)
@@ -101,14 +95,14 @@ void line_values(const WriteLine* line, Datum* values, bool* nulls) {
     optional(13, line->sample.given);
 }
 
-void write_insert(Statement* statement, Oid table, bool is_apart) {
+static void write_insert(Statement* statement, Oid table, bool is_apart) {
     for (Oid type : kColumnTypes)
         (void)statement->parameter(type);
     const char* number = is_apart ? psprintf("$%d", statement->parameter(INT8OID)) : nullptr;
     statement->add("%s", insert_of_line(table, kColumnNames, kLineColumns, number));
 }
 
-void insert_line(const WriteLine* line) {
+static void insert_line(const WriteLine* line) {
     Oid table = own_table("write_log");
     writing_as_owner(table_open(table, RowExclusiveLock), TRIGGER_TYPE_INSERT, [&] {
         with_spi([&] {
@@ -130,7 +124,7 @@ void insert_line(const WriteLine* line) {
     });
 }
 
-void forget_line(WriteLine* line) {
+static void forget_line(WriteLine* line) {
     lines = list_delete_ptr(lines, line);
     if (latest == line)
         latest = nullptr;
@@ -139,7 +133,7 @@ void forget_line(WriteLine* line) {
 
 // At the end of a transaction or savepoint there is no statement whose snapshot could serve, and
 // the transaction may have become read-only meanwhile. It may have dropped the extension, too.
-void write_line(WriteLine* line) {
+static void write_line(WriteLine* line) {
     Oid schema = own_schema();
     if (OidIsValid(schema) && OidIsValid(get_relname_relid("write_log", schema))) {
         bool has_snapshot = ActiveSnapshotSet();
@@ -160,7 +154,7 @@ void write_line(WriteLine* line) {
 
 // Calls visit(line) for the lines of this subtransaction and of those in it.
 template <typename Visit>
-void each_line_from(SubTransactionId first, Visit&& visit) {
+static void each_line_from(SubTransactionId first, Visit&& visit) {
     List* present = list_copy(lines);
     ListCell* cell;
     foreach (cell, present) {
@@ -171,7 +165,7 @@ void each_line_from(SubTransactionId first, Visit&& visit) {
     list_free(present);
 }
 
-void end_transaction(XactEvent event, void*) {
+static void end_transaction(XactEvent event, void*) {
     if (lines == NIL)
         return;
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
@@ -184,7 +178,8 @@ void end_transaction(XactEvent event, void*) {
 }
 
 // Lines of an outer subtransaction stay: written in an inner one they could be rolled back alone.
-void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId, void*) {
+static void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId,
+                               void*) {
     if (lines == NIL)
         return;
     if (event == SUBXACT_EVENT_PRE_COMMIT_SUB)
@@ -193,12 +188,12 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
         each_line_from(ended, forget_line);
 }
 
-bool same_text(const char* left, const char* right) {
+static bool same_text(const char* left, const char* right) {
     return left == right || (left != nullptr && right != nullptr && strcmp(left, right) == 0);
 }
 
-bool is_line_of(const WriteLine* line, const WriteGroup& group, SubTransactionId subtransaction,
-                const char* writer) {
+static bool is_line_of(const WriteLine* line, const WriteGroup& group,
+                       SubTransactionId subtransaction, const char* writer) {
     return line->group.command == group.command && line->group.root == group.root &&
            line->group.decision == group.decision && line->group.operation == group.operation &&
            line->subtransaction == subtransaction && same_text(line->group.owner, group.owner) &&
@@ -207,7 +202,7 @@ bool is_line_of(const WriteLine* line, const WriteGroup& group, SubTransactionId
 
 // Lines of statements that are over are written to make room: those that are as deep in triggers as
 // the present one, or deeper. One that is less deep waits for it.
-void make_room(const WriteGroup& group) {
+static void make_room(const WriteGroup& group) {
     auto is_over = [&](const WriteLine* line) {
         return line->depth >= trigger_depth() && line->group.command != InvalidCommandId &&
                line->group.command != group.command;
@@ -223,11 +218,13 @@ void make_room(const WriteGroup& group) {
     });
 }
 
-char* copy_text(const char* text) { return text == nullptr ? nullptr : pstrdup(text); }
+static char* copy_text(const char* text) { return text == nullptr ? nullptr : pstrdup(text); }
 
-Datum copy_json(Datum json) { return json == 0 ? 0 : PointerGetDatum(PG_DETOAST_DATUM_COPY(json)); }
+static Datum copy_json(Datum json) {
+    return json == 0 ? 0 : PointerGetDatum(PG_DETOAST_DATUM_COPY(json));
+}
 
-WriteLine* make_line(const WriteGroup& group, const WriteSample& sample) {
+static WriteLine* make_line(const WriteGroup& group, const WriteSample& sample) {
     auto* line = static_cast<WriteLine*>(palloc0(sizeof(WriteLine)));
     line->memory = CurrentMemoryContext;
     line->group = group;
@@ -244,7 +241,7 @@ WriteLine* make_line(const WriteGroup& group, const WriteSample& sample) {
     return line;
 }
 
-bool has_column(const WriteLine* line, const char* name) {
+static bool has_column(const WriteLine* line, const char* name) {
     for (int i = 0; line->columns != nullptr && i < line->columns->nelems; i++) {
         auto* other = reinterpret_cast<text*>(DatumGetPointer(line->columns->dvalues[i]));
         if (VARSIZE_ANY_EXHDR(other) == strlen(name) &&
@@ -254,7 +251,7 @@ bool has_column(const WriteLine* line, const char* name) {
     return false;
 }
 
-SeenColumns* seen_columns(WriteLine* line, Oid relid) {
+static SeenColumns* seen_columns(WriteLine* line, Oid relid) {
     for (SeenColumns* seen = line->seen; seen != nullptr; seen = seen->next)
         if (seen->relid == relid)
             return seen;
@@ -265,10 +262,6 @@ SeenColumns* seen_columns(WriteLine* line, Oid relid) {
     line->seen = seen;
     return seen;
 }
-
-} // namespace
-
-namespace interlock {
 
 WriteLine* find_line(const WriteGroup& group) {
     SubTransactionId subtransaction = GetCurrentSubTransactionId();
@@ -336,4 +329,4 @@ CommandId writing_command(const TriggerData* trigger) {
     return HeapTupleHeaderGetCmin(row->t_data);
 }
 
-} // namespace interlock
+} // namespace interlock::ownership

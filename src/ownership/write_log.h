@@ -9,9 +9,11 @@
 
 #include "table/relation.h"
 
-namespace interlock {
-
+namespace interlock::inline sweeper {
 struct SweepTask; // sweeper/task.h
+} // namespace interlock::inline sweeper
+
+namespace interlock::ownership {
 
 enum class WriteDecision : uint8 { kSuppressed, kSkipped, kMerged, kForced, kBlind };
 
@@ -93,4 +95,4 @@ TimestampTz write_log_expiry(TimestampTz written);
 // The sweeper's task: deletes old lines.
 extern const SweepTask kWriteLogSweep;
 
-} // namespace interlock
+} // namespace interlock::ownership

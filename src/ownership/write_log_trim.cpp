@@ -8,15 +8,13 @@
 #include "table/restricted.h"
 #include "table/subscription.h"
 
-namespace interlock {
+namespace interlock::ownership {
 
-namespace {
+static int write_log_keep = 30 * 86400;
 
-int write_log_keep = 30 * 86400;
+static TimestampTz keep() { return write_log_keep * USECS_PER_SEC; }
 
-TimestampTz keep() { return write_log_keep * USECS_PER_SEC; }
-
-int64 delete_oldest(Oid table, int32 max_rows) {
+static int64 delete_oldest(Oid table, int32 max_rows) {
     int64 deleted = 0;
     with_spi([&] {
         TablePlan plan = plan_of({table, PlanKind("write_log_trim")}, [](Statement* statement) {
@@ -36,7 +34,7 @@ int64 delete_oldest(Oid table, int32 max_rows) {
     return deleted;
 }
 
-TimestampTz first_line(Oid table) {
+static TimestampTz first_line(Oid table) {
     TimestampTz first = DT_NOEND;
     with_spi([&] {
         TablePlan plan = plan_of({table, PlanKind("write_log_first")}, [](Statement* statement) {
@@ -52,7 +50,7 @@ TimestampTz first_line(Oid table) {
 
 // Reads the oldest max_rows. Returns whether there may be more, and when the next one is old,
 // DT_NOEND if none is left.
-bool delete_old_lines(int32 max_rows, TimestampTz* next) {
+static bool delete_old_lines(int32 max_rows, TimestampTz* next) {
     *next = DT_NOEND;
     if (write_log_keep == 0)
         return false;
@@ -69,7 +67,7 @@ bool delete_old_lines(int32 max_rows, TimestampTz* next) {
     return more;
 }
 
-void trim_write_log(SweepRun* run, List*) {
+static void trim_write_log(SweepRun* run, List*) {
     constexpr TimestampTz kGap = USECS_PER_MINUTE; // lines are deleted together
     char message[kErrorBytes] = "";
     bool well = true;
@@ -84,8 +82,6 @@ void trim_write_log(SweepRun* run, List*) {
     else if (next != DT_NOEND)
         come_again(run, more ? run->start : Max(next, run->start) + kGap);
 }
-
-} // namespace
 
 void define_write_log_settings() {
     DefineCustomIntVariable("interlock.write_log_keep", "How long lines of the write log are kept.",
@@ -102,4 +98,4 @@ extern const SweepTask kWriteLogSweep = {
     .run = trim_write_log,
 };
 
-} // namespace interlock
+} // namespace interlock::ownership

@@ -10,22 +10,22 @@
 #include "table/restricted.h"
 #include "table/settings_json.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::ownership {
 
 // Of class "internal": only this module sets it, always for a transaction, so that the server
 // itself undoes it at rollback to a savepoint and at the end. A line for each user that set a
 // writer: "OID - writer", with "!" instead of "-" for force.
-char* writers_setting = nullptr;
+static char* writers_setting = nullptr;
+
+namespace {
 
 enum class Grant { kNone, kPlain, kForce };
 
-Grant grant_of(const char* writer, Oid user);
-void refuse_second_default(const char* writer, const char* role);
-void say_writer(Oid user, const char* writer, bool force);
-
 } // namespace
+
+static Grant grant_of(const char* writer, Oid user);
+static void refuse_second_default(const char* writer, const char* role);
+static void say_writer(Oid user, const char* writer, bool force);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(set_writer);
@@ -134,8 +134,10 @@ struct Said {
     const char* end; // of the line
 };
 
+} // namespace
+
 // Reads the line at `at`; false when there is none.
-bool read_line(const char* at, Said* said) {
+static bool read_line(const char* at, Said* said) {
     if (at == nullptr || *at == '\0')
         return false;
     char* rest;
@@ -149,7 +151,7 @@ bool read_line(const char* at, Said* said) {
     return true;
 }
 
-void say_writer(Oid user, const char* writer, bool force) {
+static void say_writer(Oid user, const char* writer, bool force) {
     StringInfoData lines;
     initStringInfo(&lines);
     Said said;
@@ -162,7 +164,7 @@ void say_writer(Oid user, const char* writer, bool force) {
 }
 
 // The writer that the user set, false if there is none.
-bool find_said(Oid user, Said* said) {
+static bool find_said(Oid user, Said* said) {
     for (const char* at = writers_setting; read_line(at, said); at = said->end)
         if (said->user == user)
             return true;
@@ -171,7 +173,7 @@ bool find_said(Oid user, Said* said) {
 
 // Calls visit(role, may_force) for each grant of the writer.
 template <typename Visit>
-void each_grant(const char* writer, Visit&& visit) {
+static void each_grant(const char* writer, Visit&& visit) {
     Oid table = own_table("writer_grant");
     as_owner_of(table, [&] {
         with_spi([&] {
@@ -194,7 +196,7 @@ void each_grant(const char* writer, Visit&& visit) {
     });
 }
 
-Grant grant_of(const char* writer, Oid user) {
+static Grant grant_of(const char* writer, Oid user) {
     if (superuser_arg(user))
         return Grant::kForce;
     Grant grant = Grant::kNone;
@@ -206,7 +208,7 @@ Grant grant_of(const char* writer, Oid user) {
 }
 
 // Of two that are granted at once the unique index refuses one.
-void refuse_second_default(const char* writer, const char* role) {
+static void refuse_second_default(const char* writer, const char* role) {
     if (strcmp(role, kEverybody) == 0)
         refuse_argument("is_default", "must be false for a grant to everybody",
                         "A default belongs to one role.");
@@ -219,10 +221,6 @@ void refuse_second_default(const char* writer, const char* role) {
                             "interlock.grant_writer(%s, %s);",
                             quote_literal_cstr(present), quote_literal_cstr(role))));
 }
-
-} // namespace
-
-namespace interlock {
 
 Writer current_writer() {
     Oid user = GetUserId();
@@ -276,4 +274,4 @@ void define_writer_settings() {
         nullptr, nullptr);
 }
 
-} // namespace interlock
+} // namespace interlock::ownership

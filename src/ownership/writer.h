@@ -13,7 +13,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::ownership {
 
 struct Writer {
     const char* name; // null: none
@@ -32,4 +32,4 @@ void warn_if_ungranted(const char* writer);
 
 void define_writer_settings();
 
-} // namespace interlock
+} // namespace interlock::ownership

@@ -1,6 +1,6 @@
 #include "server/arguments.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 static int64 checked_duration(const Interval* interval, double least, const char* name,
                               const char* rule, const char* hint) {
@@ -98,4 +98,4 @@ char* Arguments::any_string(int n, const char* arg) const {
     return print_value(type(n), value);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -4,7 +4,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // An argument of type name[].
 struct NameList {
@@ -135,4 +135,4 @@ private:
     FunctionCallInfo fcinfo_;
 };
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -1,6 +1,6 @@
 #include "server/caller.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 Oid session_role() {
     Oid user;
@@ -17,4 +17,4 @@ bool acts_for(Oid role) {
     return OidIsValid(session) && has_privs_of_role(session, role);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

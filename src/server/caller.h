@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // The role that has opened the session, for which the caller acts also after SET ROLE, as in pools;
 // InvalidOid in functions that run with the rights of another role, such as SECURITY DEFINER and
@@ -14,4 +14,4 @@ Oid session_role();
 // catalogs, and may raise an error: not with a lock held.
 bool acts_for(Oid role);
 
-} // namespace interlock
+} // namespace interlock::inline server

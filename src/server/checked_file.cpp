@@ -1,10 +1,8 @@
 #include "server/checked_file.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
-namespace {
-
-bool is_whole(FILE* file, size_t least) {
+static bool is_whole(FILE* file, size_t least) {
     pg_crc32c sum;
     pg_crc32c written;
     long left =
@@ -26,8 +24,6 @@ bool is_whole(FILE* file, size_t least) {
     rewind(file);
     return well;
 }
-
-} // namespace
 
 void put(CheckedFile* file, const void* bytes, size_t size) {
     COMP_CRC32C(file->sum, bytes, size);
@@ -76,4 +72,4 @@ bool was_shut_down(bool also_on_standby) {
                         (also_on_standby && control->state == DB_SHUTDOWNED_IN_RECOVERY));
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -4,7 +4,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 struct CheckedFile {
     FILE* file;
@@ -27,4 +27,4 @@ void read_checked_file(const char* name, size_t least, void (*body)(CheckedFile*
 // Not so after a crash or an immediate shutdown, when memory may be in the middle of a change.
 bool was_shut_down(bool also_on_standby);
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -1,17 +1,15 @@
 #include "server/client.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
-namespace {
-
-bool can_check() { return MyProcPort != nullptr && WaitEventSetCanReportClosed(); }
+static bool can_check() { return MyProcPort != nullptr && WaitEventSetCanReportClosed(); }
 
 // Of FeBeWaitSet: the connection, the latch, and the end of the postmaster.
 constexpr int kConnection = 0;
 constexpr int kEvents = 3;
 
 // What WaitLatch does, with the set of events that the server keeps for the connection.
-bool wait_with_client(long milliseconds, uint32 wait_event) {
+static bool wait_with_client(long milliseconds, uint32 wait_event) {
     WaitEvent events[kEvents];
     ModifyWaitEvent(FeBeWaitSet, kConnection, WL_SOCKET_CLOSED, nullptr);
     int count = WaitEventSetWait(FeBeWaitSet, milliseconds, events, kEvents, wait_event);
@@ -23,8 +21,6 @@ bool wait_with_client(long milliseconds, uint32 wait_event) {
     }
     return !is_closed;
 }
-
-} // namespace
 
 void check_client() {
     if (!can_check() || pq_check_connection())
@@ -47,4 +43,4 @@ void wait_for_latch(long milliseconds, uint32 wait_event) {
         check_client();
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -8,7 +8,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // Ends the session with 08006, as the server does with client_connection_check_interval, if the
 // client has closed the connection. May reset the latch.
@@ -18,4 +18,4 @@ void check_client();
 // the latch and serves interrupts, and check_client in the last case.
 void wait_for_latch(long milliseconds, uint32 wait_event);
 
-} // namespace interlock
+} // namespace interlock::inline server

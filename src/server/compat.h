@@ -6,7 +6,7 @@
 #error "pg_interlock needs PostgreSQL 15 or later"
 #endif
 
-namespace interlock {
+namespace interlock::inline server {
 
 // 16 replaced the per-catalog privilege checks by object_ownercheck and object_aclcheck.
 inline bool owns_relation(Oid relid, Oid role) {
@@ -463,7 +463,7 @@ inline bool to_timestamptz(Timestamp time, TimestampTz* result) {
 #endif
 }
 
-} // namespace interlock
+} // namespace interlock::inline server
 
 // The arguments of a planner hook. 19 added what EXPLAIN asks for.
 #if PG_VERSION_NUM >= 190000

@@ -1,12 +1,8 @@
 #include "server/concept.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
-namespace {
-
-Concepts registered = {nullptr, 0};
-
-}
+static Concepts registered = {nullptr, 0};
 
 Concepts concepts() { return registered; }
 
@@ -22,4 +18,4 @@ void register_concepts(Concepts all) {
             each->preload();
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -8,11 +8,16 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline sweeper {
+struct SweepTask; // sweeper/task.h
+} // namespace interlock::inline sweeper
+namespace interlock::inline table {
+struct TablePart; // table/part.h
+} // namespace interlock::inline table
 
-struct SweepTask;   // sweeper/task.h
+namespace interlock::inline server {
+
 struct UsageReport; // server/usage_report.h
-struct TablePart;   // table/part.h
 
 struct Concept {
     const char* name;
@@ -61,4 +66,4 @@ Concepts concepts();
 // _PG_init alone; the array must live as long as the process.
 void register_concepts(Concepts all);
 
-} // namespace interlock
+} // namespace interlock::inline server

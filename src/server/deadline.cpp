@@ -1,15 +1,11 @@
 #include "server/deadline.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline server {
 
 constexpr int64 kForever = -1;
 
 // Longer waits have no limit: lock_timeout has no more bits.
 constexpr int64 kLongest = PG_INT32_MAX * INT64CONST(1000);
-
-} // namespace
 
 Deadline::Deadline(int64 limit) : limit_(limit) {
     if (LockTimeout > 0 && (limit_ < 0 || limit_ > LockTimeout * INT64CONST(1000)))
@@ -48,4 +44,4 @@ void Deadline::set_lock_timeout() const {
                             GUC_ACTION_SAVE, true, 0, false);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

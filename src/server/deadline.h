@@ -2,8 +2,9 @@
 #pragma once
 
 #include "server/arguments.h"
+#include "server/scope.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 class Deadline {
 public:
@@ -32,12 +33,6 @@ private:
     instr_time start_;
 };
 
-} // namespace interlock
-
-#include "server/scope.h"
-
-namespace interlock {
-
 template <typename Body>
 void Deadline::bound(Body&& body) const {
     with_settings([&] {
@@ -49,4 +44,4 @@ void Deadline::bound(Body&& body) const {
 
 static_assert(std::is_trivially_destructible_v<Deadline>);
 
-} // namespace interlock
+} // namespace interlock::inline server

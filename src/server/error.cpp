@@ -1,6 +1,6 @@
 #include "server/error.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 char* json_object(std::initializer_list<JsonField> fields) {
     StringInfoData out;
@@ -32,4 +32,4 @@ void copy_message(char* to, size_t size, const char* message) {
     to[length] = '\0';
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

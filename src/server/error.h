@@ -6,7 +6,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 constexpr int kVersionConflict = MAKE_SQLSTATE('I', 'L', '0', '0', '1');
 constexpr int kTransitionNotAllowed = MAKE_SQLSTATE('I', 'L', '0', '0', '2');
@@ -67,4 +67,4 @@ auto with_hint(Hint&& hint, Body&& body, bool (*is_meant)(int code) = is_of_inpu
 // characters where it is longer.
 void copy_message(char* to, size_t size, const char* message);
 
-} // namespace interlock
+} // namespace interlock::inline server

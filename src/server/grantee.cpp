@@ -1,6 +1,6 @@
 #include "server/grantee.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 void check_grantee(const char* role) {
     if (strcmp(role, kEverybody) != 0)
@@ -14,4 +14,4 @@ bool is_grantee(Oid user, const char* role) {
     return OidIsValid(oid) && has_privs_of_role(user, oid);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 constexpr const char* kEverybody = "public";
 
@@ -13,4 +13,4 @@ void check_grantee(const char* role);
 // Whether the user has the privileges of the role. False for a role that was dropped.
 bool is_grantee(Oid user, const char* role);
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 class JsonBuilder {
 public:
@@ -23,4 +23,4 @@ private:
     JsonbInState state_ = {};
 };
 
-} // namespace interlock
+} // namespace interlock::inline server

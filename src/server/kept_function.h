@@ -7,7 +7,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 struct KeptFunction {
     FmgrInfo kept;
@@ -23,4 +23,4 @@ inline FmgrInfo* for_call(const KeptFunction& function, FmgrInfo* copy) {
     return copy;
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

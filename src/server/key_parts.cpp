@@ -3,24 +3,22 @@
 #include "server/arguments.h"
 #include "server/stable_text.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
-namespace {
-
-KeyParts no_parts_yet(int count) {
+static KeyParts no_parts_yet(int count) {
     if (count == 0)
         refuse_empty("parts");
     return {static_cast<char**>(palloc(sizeof(char*) * count)), count};
 }
 
-void refuse_null(bool is_null, int i) {
+static void refuse_null(bool is_null, int i) {
     if (is_null)
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                         errmsg("part %d of the key must not be null", i + 1)));
 }
 
 // The parts of a function whose first arguments are texts, and whose next one is VARIADIC "any".
-KeyParts parts_after_texts(FunctionCallInfo fcinfo, int texts) {
+static KeyParts parts_after_texts(FunctionCallInfo fcinfo, int texts) {
     Datum* values;
     bool* nulls;
     Oid* types;
@@ -38,8 +36,6 @@ KeyParts parts_after_texts(FunctionCallInfo fcinfo, int texts) {
     }
     return parts;
 }
-
-} // namespace
 
 KeyParts key_parts(FunctionCallInfo fcinfo) {
     Datum* values;
@@ -60,4 +56,4 @@ KeyParts any_key_parts(FunctionCallInfo fcinfo) { return parts_after_texts(fcinf
 
 KeyParts text_and_any_key_parts(FunctionCallInfo fcinfo) { return parts_after_texts(fcinfo, 1); }
 
-} // namespace interlock
+} // namespace interlock::inline server

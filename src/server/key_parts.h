@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 struct KeyParts {
     char** texts;
@@ -18,4 +18,4 @@ KeyParts key_parts(FunctionCallInfo fcinfo);
 KeyParts any_key_parts(FunctionCallInfo fcinfo);
 KeyParts text_and_any_key_parts(FunctionCallInfo fcinfo);
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -1,8 +1,6 @@
 #include "server/library_version.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline server {
 
 constexpr int64 kLibraryNumber = version_number(kLibraryVersion);
 static_assert(kLibraryNumber > 0, "a version is three numbers");
@@ -13,16 +11,14 @@ static_assert(version_number("0.9.0.1") == 0 && version_number("0.9.x") == 0);
 
 constexpr int64 kPatches = 1000000;
 
-char warned_of[NAMEDATALEN] = "";
+static char warned_of[NAMEDATALEN] = "";
 
-char* version_in(HeapTuple extension, Relation catalog) {
+static char* version_in(HeapTuple extension, Relation catalog) {
     bool is_null;
     Datum version =
         heap_getattr(extension, Anum_pg_extension_extversion, RelationGetDescr(catalog), &is_null);
     return is_null ? pstrdup("") : TextDatumGetCString(version);
 }
-
-} // namespace
 
 Fit fit_of(const char* sql) {
     if (strcmp(sql, kLibraryVersion) == 0)
@@ -95,4 +91,4 @@ void refuse_second_library(const char* version) {
                          "the extension. See dynamic_library_path.")));
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

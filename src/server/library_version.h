@@ -9,7 +9,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // To be raised by a change after which the library no longer works with SQL of earlier versions.
 constexpr const char* kOldestSql = "0.10.0";
@@ -66,4 +66,4 @@ void refuse_second_library(const char* version);
 char* describe_versions(const char* sql);
 char* advise_on_versions(const char* sql);
 
-} // namespace interlock
+} // namespace interlock::inline server

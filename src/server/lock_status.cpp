@@ -1,6 +1,6 @@
 #include "server/lock_status.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 LockStatus lock_status() {
     const LockData* data = GetLockStatusData();
@@ -30,4 +30,4 @@ Oid role_of_process(int pid) {
     return process != nullptr ? process->roleId : InvalidOid;
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

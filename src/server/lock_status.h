@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 struct LockStatus {
     const LockInstanceData* first;
@@ -22,4 +22,4 @@ TransactionId prepared_transaction(const LockStatus& status, const LockInstanceD
 // The role of a process; InvalidOid when it is gone.
 Oid role_of_process(int pid);
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -1,6 +1,6 @@
 #include "server/lone_call.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 namespace {
 
@@ -9,9 +9,10 @@ struct LoneCall {
     const char* hint;
     TimestampTz statement; // the start of the statement
 };
-LoneCall lone_call = {};
 
 } // namespace
+
+static LoneCall lone_call = {};
 
 // Each message of a pipeline that prepares or runs a statement moves the start of the statement, so
 // that at the end of a longer pipeline it is another one.
@@ -58,4 +59,4 @@ void warn_if_alone(FunctionCallInfo fcinfo, const char* message, const char* hin
     lone_call = {message, hint, GetCurrentStatementStartTimestamp()};
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

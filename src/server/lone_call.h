@@ -14,10 +14,10 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // To be called by the function itself once its effect is there. The texts live until the commit:
 // `message` says what has ended, `hint` how the call has an effect.
 void warn_if_alone(FunctionCallInfo fcinfo, const char* message, const char* hint);
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -5,7 +5,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // A member of each cached thing.
 struct LastUse {
@@ -48,4 +48,4 @@ T* longest_unused(dlist_head* order) {
     return oldest->use.transaction != local_transaction() ? oldest : nullptr;
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -2,12 +2,10 @@
 
 #include "server/error.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline server {
 
 // A parenthesis within quotes is part of the name.
-bool has_types(const char* name) {
+static bool has_types(const char* name) {
     bool is_quoted = false;
     for (; *name != '\0'; name++) {
         if (*name == '"')
@@ -18,7 +16,7 @@ bool has_types(const char* name) {
     return false;
 }
 
-const char* with_types(const char* name, std::initializer_list<Oid> types) {
+static const char* with_types(const char* name, std::initializer_list<Oid> types) {
     StringInfoData text;
     initStringInfo(&text);
     appendStringInfo(&text, "%s(", name);
@@ -31,14 +29,12 @@ const char* with_types(const char* name, std::initializer_list<Oid> types) {
     return text.data;
 }
 
-bool is_of_name(int code) {
+static bool is_of_name(int code) {
     return is_of_input(code) || code == ERRCODE_UNDEFINED_FUNCTION ||
            code == ERRCODE_UNDEFINED_OBJECT || code == ERRCODE_UNDEFINED_SCHEMA ||
            code == ERRCODE_INVALID_NAME || code == ERRCODE_SYNTAX_ERROR ||
            code == ERRCODE_TOO_MANY_ARGUMENTS;
 }
-
-} // namespace
 
 Oid named_function(const char* name, std::initializer_list<Oid> types, const char* hint) {
     const char* full = has_types(name) ? name : with_types(name, types);
@@ -50,4 +46,4 @@ Oid named_function(const char* name, std::initializer_list<Oid> types, const cha
         is_of_name);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // The function that a caller names: 'app.pay' for the one that takes these types, or
 // 'app.pay(jsonb)' with its argument types. Another signature is returned, too: the verb says what
@@ -11,4 +11,4 @@ namespace interlock {
 // name.
 Oid named_function(const char* name, std::initializer_list<Oid> types, const char* hint);
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -1,6 +1,6 @@
 #include "server/notify.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 const char* notify_name(Notify notify) {
     switch (notify) {
@@ -34,4 +34,4 @@ Notify notify_argument(const Arguments& arguments, int n) {
     return notify;
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -6,7 +6,7 @@
 
 #include "server/arguments.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 enum class Notify : uint8 {
     kOff,
@@ -25,4 +25,4 @@ bool parse_notify(const char* name, Notify* notify);
 // Argument n: 'off', 'on' or 'full', or a boolean; 22023 for others.
 Notify notify_argument(const Arguments& arguments, int n);
 
-} // namespace interlock
+} // namespace interlock::inline server

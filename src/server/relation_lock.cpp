@@ -1,18 +1,14 @@
 #include "server/relation_lock.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
-namespace {
-
-bool lock_all(List* relations, LOCKMODE mode) {
+static bool lock_all(List* relations, LOCKMODE mode) {
     ListCell* cell;
     foreach (cell, relations)
         if (!ConditionalLockRelationOid(lfirst_oid(cell), mode))
             return false;
     return true;
 }
-
-} // namespace
 
 bool lock_without_waiting(Oid relid, LOCKMODE mode) {
     if (!ConditionalLockRelationOid(relid, mode))
@@ -29,4 +25,4 @@ bool lock_without_waiting(Oid relid, LOCKMODE mode) {
     return locked && (!OidIsValid(toast) || lock_without_waiting(toast, mode));
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -3,7 +3,7 @@
 #include "server/library_version.h"
 #include "server/scope.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 namespace {
 
@@ -14,18 +14,21 @@ struct KnownType {
     TupleDesc columns;           // of OUT parameters, else null
     const TypeCacheEntry* named; // the server keeps the entry, and clears it when the type changes
 };
-constexpr int kKnownTypes = 16;
-KnownType known_types[kKnownTypes] = {};
-int next_to_forget = 0;
 
-TupleDesc look_up(FunctionCallInfo fcinfo) {
+} // namespace
+
+constexpr int kKnownTypes = 16;
+static KnownType known_types[kKnownTypes] = {};
+static int next_to_forget = 0;
+
+static TupleDesc look_up(FunctionCallInfo fcinfo) {
     TupleDesc columns;
     if (get_call_result_type(fcinfo, nullptr, &columns) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "return type must be a row type");
     return BlessTupleDesc(columns);
 }
 
-void remember(Oid function, TupleDesc columns) {
+static void remember(Oid function, TupleDesc columns) {
     TupleDesc copy = nullptr;
     const TypeCacheEntry* named = nullptr;
     if (columns->tdtypeid == RECORDOID)
@@ -39,12 +42,12 @@ void remember(Oid function, TupleDesc columns) {
     *known = {function, copy, named};
 }
 
-TupleDesc columns_of(const TypeCacheEntry* type) {
+static TupleDesc columns_of(const TypeCacheEntry* type) {
     return type->tupDesc != nullptr ? type->tupDesc
                                     : lookup_type_cache(type->type_id, TYPECACHE_TUPDESC)->tupDesc;
 }
 
-TupleDesc columns_of(FunctionCallInfo fcinfo) {
+static TupleDesc columns_of(FunctionCallInfo fcinfo) {
     Oid function = fcinfo->flinfo->fn_oid;
     for (const KnownType& known : known_types)
         if (known.function == function)
@@ -54,7 +57,7 @@ TupleDesc columns_of(FunctionCallInfo fcinfo) {
     return columns;
 }
 
-[[noreturn]] void refuse_columns(int columns, int count) {
+[[noreturn]] static void refuse_columns(int columns, int count) {
     char* version = extension_row().version;
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -64,12 +67,10 @@ TupleDesc columns_of(FunctionCallInfo fcinfo) {
              errhint("%s", version != nullptr ? advise_on_versions(version) : "")));
 }
 
-void require_columns(TupleDesc columns, int count) {
+static void require_columns(TupleDesc columns, int count) {
     if (columns->natts > count)
         refuse_columns(columns->natts, count);
 }
-
-} // namespace
 
 Datum result_row(FunctionCallInfo fcinfo, int count, Datum* values, bool* nulls) {
     TupleDesc columns = columns_of(fcinfo);
@@ -82,4 +83,4 @@ void add_result_row(const ReturnSetInfo* result, int count, Datum* values, bool*
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // A row of the called function's result type, of the first values. Raises 55000 if that has more
 // columns: SQL of another version created the function.
@@ -22,4 +22,4 @@ void add_result_row(const ReturnSetInfo* result, Datum (&values)[Count], bool (&
     add_result_row(result, Count, values, nulls);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -1,11 +1,9 @@
 #include "server/role_usage.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline server {
 
 // The role's line, or a new one.
-UsageLine line_of_role(RoleUsage* usage, Oid role) {
+static UsageLine line_of_role(RoleUsage* usage, Oid role) {
     uint32 hash = murmurhash32(role);
     for (uint32 i = 0; i < kUsageLines; i++) {
         auto line = static_cast<UsageLine>((hash + i) % kUsageLines);
@@ -18,8 +16,6 @@ UsageLine line_of_role(RoleUsage* usage, Oid role) {
     }
     return static_cast<UsageLine>(hash % kUsageLines);
 }
-
-} // namespace
 
 void initialize_usage(RoleUsage* usage) {
     for (auto& line : usage->lines)
@@ -49,4 +45,4 @@ const char* role_name(Oid role) {
     return name != nullptr ? name : psprintf("unknown (OID=%u)", role);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -8,7 +8,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 constexpr int kUsageLines = 1024;
 using UsageLine = uint16;
@@ -55,4 +55,4 @@ inline uint32 share_of(int setting, int all) {
 // The reserve for superusers when all others have used the rest.
 inline int superuser_reserve(int all) { return Max(all / 32, 8); }
 
-} // namespace interlock
+} // namespace interlock::inline server

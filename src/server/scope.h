@@ -6,7 +6,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 template <typename Body>
 inline constexpr bool kIsPlainBody =
@@ -102,4 +102,4 @@ void in_scratch(Body&& body) {
     MemoryContextDelete(scratch);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

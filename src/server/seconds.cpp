@@ -3,12 +3,10 @@
 #include "server/arguments.h"
 #include "server/error.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline server {
 
 // NaN and numbers that are out of range become the longest duration, or the shortest below zero.
-Datum interval_of(double seconds) {
+static Datum interval_of(double seconds) {
     double microseconds = rint(seconds * USECS_PER_SEC);
     auto* result = static_cast<Interval*>(palloc0(sizeof(Interval)));
     if (std::isnan(microseconds))
@@ -20,7 +18,7 @@ Datum interval_of(double seconds) {
     return IntervalPGetDatum(result);
 }
 
-bool is_number(const char* text, double* number) {
+static bool is_number(const char* text, double* number) {
     char* end;
     *number = strtod(text, &end);
     bool is_empty = end == text;
@@ -28,8 +26,6 @@ bool is_number(const char* text, double* number) {
         end++;
     return !is_empty && *end == '\0';
 }
-
-} // namespace
 
 bool read_seconds(char* text, Node* context, Datum* interval) {
     double number;
@@ -41,10 +37,6 @@ bool read_seconds(char* text, Node* context, Datum* interval) {
         [] { errhint("A duration is an interval, such as '15 min', or a number of seconds."); },
         [&] { return read_or_report(interval_in, text, context, interval); });
 }
-
-} // namespace interlock
-
-using namespace interlock;
 
 extern "C" {
 PG_FUNCTION_INFO_V1(seconds_in);
@@ -76,3 +68,5 @@ Datum number_to_seconds(PG_FUNCTION_ARGS) {
     }
 }
 }
+
+} // namespace interlock::inline server

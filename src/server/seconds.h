@@ -5,10 +5,10 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // A text of an interval or of a number of seconds. False: it is neither, and the context of an
 // error that does not raise has been told; else this raises 22007.
 bool read_seconds(char* text, Node* context, Datum* interval);
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -1,10 +1,8 @@
 #include "server/sequence.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
-namespace {
-
-[[noreturn]] void raise_no_sequence(Oid relid) {
+[[noreturn]] static void raise_no_sequence(Oid relid) {
     const char* name = get_rel_name(relid);
     if (name == nullptr || get_rel_relkind(relid) == RELKIND_SEQUENCE)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
@@ -13,7 +11,7 @@ namespace {
 }
 
 // Raises 42P01 or 42809 before it locks anything; the lock stays, as that of nextval.
-Relation open_sequence(Oid sequence) {
+static Relation open_sequence(Oid sequence) {
     Relation rel = nullptr;
     if (get_rel_relkind(sequence) == RELKIND_SEQUENCE)
         rel = try_relation_open(sequence, RowExclusiveLock);
@@ -22,14 +20,14 @@ Relation open_sequence(Oid sequence) {
     return rel;
 }
 
-bool is_readable(Oid sequence) {
+static bool is_readable(Oid sequence) {
     bool is_missing = false;
     return pg_class_aclcheck_ext(sequence, GetUserId(), ACL_SELECT | ACL_USAGE, &is_missing) ==
                ACLCHECK_OK ||
            is_missing;
 }
 
-void require_readable(Oid sequence) {
+static void require_readable(Oid sequence) {
     if (is_readable(sequence))
         return;
     const char* name = get_rel_name(sequence);
@@ -38,7 +36,7 @@ void require_readable(Oid sequence) {
 }
 
 // Of the sequence's only row; zero when nothing was deleted yet.
-int64 last_value(Relation rel) {
+static int64 last_value(Relation rel) {
     Buffer buffer = ReadBuffer(rel, 0);
     LockBuffer(buffer, BUFFER_LOCK_SHARE);
     Page page = BufferGetPage(buffer);
@@ -51,15 +49,13 @@ int64 last_value(Relation rel) {
     return value;
 }
 
-int64 read(Relation rel) {
+static int64 read(Relation rel) {
     if (RELATION_IS_OTHER_TEMP(rel))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("cannot access temporary sequences of other sessions")));
     // A standby has nothing of what is unlogged.
     return RecoveryInProgress() && !RelationIsPermanent(rel) ? 0 : last_value(rel);
 }
-
-} // namespace
 
 Oid owned_sequence(Oid relid, AttrNumber column) {
     ListCell* cell;
@@ -108,4 +104,4 @@ bool read_if_possible(Oid sequence, LOCKMODE mode, int64* value) {
     return reads;
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // The sequence that belongs to the column, InvalidOid if none.
 Oid owned_sequence(Oid relid, AttrNumber column);
@@ -19,4 +19,4 @@ int64 value_for_reader(Oid sequence);
 // an error, or where the lock is not available at once.
 bool read_if_possible(Oid sequence, LOCKMODE mode, int64* value);
 
-} // namespace interlock
+} // namespace interlock::inline server

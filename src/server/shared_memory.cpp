@@ -1,25 +1,23 @@
 #include "server/shared_memory.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline server {
 
 constexpr int kMaxAreas = 8;
 
-SharedArea areas[kMaxAreas];
-int area_count = 0;
+static SharedArea areas[kMaxAreas];
+static int area_count = 0;
 
-shmem_request_hook_type previous_request_hook = nullptr;
-shmem_startup_hook_type previous_startup_hook = nullptr;
+static shmem_request_hook_type previous_request_hook = nullptr;
+static shmem_startup_hook_type previous_startup_hook = nullptr;
 
-void request_areas() {
+static void request_areas() {
     if (previous_request_hook != nullptr)
         previous_request_hook();
     for (int i = 0; i < area_count; i++)
         areas[i].request();
 }
 
-void attach_areas() {
+static void attach_areas() {
     if (previous_startup_hook != nullptr)
         previous_startup_hook();
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
@@ -27,8 +25,6 @@ void attach_areas() {
         areas[i].attach();
     LWLockRelease(AddinShmemInitLock);
 }
-
-} // namespace
 
 void add_shared_area(SharedArea area) {
     if (area_count == 0) {
@@ -41,4 +37,4 @@ void add_shared_area(SharedArea area) {
     areas[area_count++] = area;
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

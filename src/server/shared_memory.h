@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // What one concept keeps there. request() asks for memory and locks before the server starts;
 // attach() finds or makes them, under AddinShmemInitLock.
@@ -15,4 +15,4 @@ struct SharedArea {
 // Call from _PG_init while shared_preload_libraries is processed.
 void add_shared_area(SharedArea area);
 
-} // namespace interlock
+} // namespace interlock::inline server

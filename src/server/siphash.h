@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace interlock {
+namespace interlock::inline server {
 
 struct SipKey {
     uint64_t words[2];
@@ -71,4 +71,4 @@ private:
     size_t length_ = 0;
 };
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -2,7 +2,7 @@
 
 #include "server/arguments.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 bool prints_plainly() {
     return DateStyle == USE_ISO_DATES && IntervalStyle == INTSTYLE_POSTGRES &&
@@ -11,17 +11,13 @@ bool prints_plainly() {
 
 bool zone_is_utc() { return strcmp(pg_get_timezone_name(session_timezone), "UTC") == 0; }
 
-namespace {
-
 constexpr const char* kPath = "pg_catalog"; // all other names have their schema
 constexpr const char* kMoney = "C";
 
-void set_for_now(const char* name, const char* value) {
+static void set_for_now(const char* name, const char* value) {
     (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
                             false);
 }
-
-} // namespace
 
 bool prints_plainly(Printing by) {
     return (!by.styles || prints_plainly()) &&
@@ -76,4 +72,4 @@ char* stable_text(Oid type, Datum value) {
     }
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -4,7 +4,7 @@
 
 #include "server/scope.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // Runs body() so that what values print as does not depend on the session's settings; in `utc`
 // times neither.
@@ -60,4 +60,4 @@ void printing_alike(Printing by, Body&& body) {
     });
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

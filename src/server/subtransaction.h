@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 enum class OnCancel { kRaise, kReturn };
 
@@ -67,4 +67,4 @@ ErrorData* attempt(Body&& body, OnCancel on_cancel = OnCancel::kRaise) {
     return attempt_if(keep, on_cancel);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

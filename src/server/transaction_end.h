@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // Registers both callbacks at the first call, for the life of the session. A static variable of the
 // caller remembers that.
@@ -16,4 +16,4 @@ inline void register_once(bool* registered, XactCallback transaction,
     *registered = true;
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

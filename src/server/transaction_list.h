@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // A static variable. Its memory is that of the transaction: an XactCallback calls forget() at the
 // end, and nothing is freed before.
@@ -93,4 +93,4 @@ private:
     }
 };
 
-} // namespace interlock
+} // namespace interlock::inline server

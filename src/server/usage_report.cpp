@@ -1,16 +1,12 @@
 #include "server/usage_report.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
-namespace {
-
-List* append_use(List* list, const ResourceUse& use) {
+static List* append_use(List* list, const ResourceUse& use) {
     auto* copy = static_cast<ResourceUse*>(palloc(sizeof(ResourceUse)));
     *copy = use;
     return lappend(list, copy);
 }
-
-} // namespace
 
 UsageReport new_usage_report() {
     UsageReport report = {};
@@ -56,4 +52,4 @@ void count_use(UsageReport* report, int resource, Oid role, Oid database, int64 
     use->amounts[resource] += amount;
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

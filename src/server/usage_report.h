@@ -4,7 +4,7 @@
 
 #include "server/role_usage.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 constexpr int64 kNotLimited = -1;
 constexpr int kMostResources = 8; // that are counted by role and database
@@ -56,4 +56,4 @@ void count_use(UsageReport* report, int resource, Oid role, Oid database, int64 
 // In units, a part of one for a whole one.
 inline int64 in_units(int64 amount, int64 unit) { return (amount + unit - 1) / unit; }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -1,19 +1,15 @@
 #include "server/wait_log.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
-namespace {
-
-int log_waits = -1; // milliseconds
+static int log_waits = -1; // milliseconds
 
 constexpr int64 kNever = PG_INT32_MAX;
 
-TimeoutId lock_wait_timeout = MAX_TIMEOUTS;
+static TimeoutId lock_wait_timeout = MAX_TIMEOUTS;
 
 // In a signal handler. The server looks at its setting when the latch wakes it.
-void log_lock_wait() { log_lock_waits = true; }
-
-} // namespace
+static void log_lock_wait() { log_lock_waits = true; }
 
 WaitLog::WaitLog() { INSTR_TIME_SET_CURRENT(began_); }
 
@@ -66,4 +62,4 @@ void define_wait_log_settings() {
         -1, INT_MAX, PGC_SUSET, GUC_UNIT_MS, nullptr, nullptr, nullptr);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -1,9 +1,10 @@
 // Lines in the server log about long waits (interlock.log_waits), as those of log_lock_waits.
 #pragma once
 
+#include "server/scope.h"
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 void define_wait_log_settings();
 
@@ -44,12 +45,6 @@ bool logs_lock_waits();
 void start_lock_wait_log(); // within with_settings
 void stop_lock_wait_log();
 
-} // namespace interlock
-
-#include "server/scope.h"
-
-namespace interlock {
-
 template <typename Body>
 void logging_lock_wait(Body&& body) {
     static_assert(kIsPlainBody<Body>);
@@ -67,4 +62,4 @@ void logging_lock_wait(Body&& body) {
     });
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline server {
 
 // What keeps a process waiting.
 struct Blocker {
@@ -43,4 +43,4 @@ inline void report_wait(List** waits, const Wait& wait) {
     *waits = lappend(*waits, copy);
 }
 
-} // namespace interlock
+} // namespace interlock::inline server

@@ -3,7 +3,7 @@
 #include "server/arguments.h"
 #include "statement/running.h"
 
-namespace interlock {
+namespace interlock::inline statement {
 
 const char* blind_updates_name(BlindUpdates mode) {
     switch (mode) {
@@ -36,4 +36,4 @@ BlindUpdates blind_updates_argument(const Arguments& arguments, int n) {
     return mode;
 }
 
-} // namespace interlock
+} // namespace interlock::inline statement

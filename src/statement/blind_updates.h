@@ -4,9 +4,11 @@
 
 #include "server/server.h"
 
-namespace interlock {
-
+namespace interlock::inline server {
 class Arguments;
+} // namespace interlock::inline server
+
+namespace interlock::inline statement {
 
 // From the mildest.
 enum class BlindUpdates : uint8 { kAllow, kWarn, kReject };
@@ -20,4 +22,4 @@ bool parse_blind_updates(const char* name, BlindUpdates* mode);
 // for one that acts on statements, which must then be known.
 BlindUpdates blind_updates_argument(const Arguments& arguments, int n);
 
-} // namespace interlock
+} // namespace interlock::inline statement

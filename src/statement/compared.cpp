@@ -2,7 +2,7 @@
 
 #include "table/own_table.h"
 
-namespace interlock {
+namespace interlock::inline statement {
 
 namespace {
 
@@ -12,9 +12,13 @@ struct Place {
     int depth;
 };
 
-Compared compared_at(const Place& place, Node* condition);
+} // namespace
+
+static Compared compared_at(const Place& place, Node* condition);
 
 // --- The two sides of a comparison ---------------------------------------------------------------
+
+namespace {
 
 struct Side {
     Bitmapset* columns; // of the target
@@ -28,7 +32,9 @@ struct SideSearch {
     Side side;
 };
 
-void note_column(SideSearch* search, const Var* column) {
+} // namespace
+
+static void note_column(SideSearch* search, const Var* column) {
     int level = static_cast<int>(column->varlevelsup) - search->inside;
     if (level < 0) // of a subquery in the side
         return;
@@ -40,7 +46,7 @@ void note_column(SideSearch* search, const Var* column) {
         search->side.others = true;
 }
 
-bool search_side(Node* node, void* context) {
+static bool search_side(Node* node, void* context) {
     if (node == nullptr)
         return false;
     auto* search = static_cast<SideSearch*>(context);
@@ -60,7 +66,7 @@ bool search_side(Node* node, void* context) {
     return false;
 }
 
-Side side_of(const Place& place, Node* expression) {
+static Side side_of(const Place& place, Node* expression) {
     constexpr int kXmin = MinTransactionIdAttributeNumber - FirstLowInvalidHeapAttributeNumber;
     SideSearch search = {place, 0, {}};
     search_side(expression, &search);
@@ -69,24 +75,24 @@ Side side_of(const Place& place, Node* expression) {
     return search.side;
 }
 
-bool reads_target(const Place& place, const Side& side) {
+static bool reads_target(const Place& place, const Side& side) {
     return (side.others || side.subqueries) && reads_elsewhere(place.target);
 }
 
-Node* below_casts(Node* expression) {
+static Node* below_casts(Node* expression) {
     while (IsA(expression, RelabelType))
         expression = reinterpret_cast<Node*>(reinterpret_cast<RelabelType*>(expression)->arg);
     return expression;
 }
 
-bool is_plain_column(Node* expression) {
+static bool is_plain_column(Node* expression) {
     expression = below_casts(expression);
     return IsA(expression, Var) && reinterpret_cast<Var*>(expression)->varattno > 0;
 }
 
 // Values that differ can be equal in a type that the column is cast to: char(n) ignores blanks at
 // the end, and citext the case.
-bool compares_bytes(Node* column, Oid collation) {
+static bool compares_bytes(Node* column, Oid collation) {
     Oid type = exprType(column);
     return (type == TEXTOID || type == getBaseType(exprType(below_casts(column)))) &&
            (!OidIsValid(collation) || get_collation_isdeterministic(collation));
@@ -94,10 +100,14 @@ bool compares_bytes(Node* column, Oid collation) {
 
 // --- Operators -----------------------------------------------------------------------------------
 
+namespace {
+
 // How the left side of an operator stands to its right side where it is true.
 enum class Order : uint8 { kNone, kEqual, kAtMost, kAtLeast };
 
-Order order_in_index(Form_pg_amop entry) {
+} // namespace
+
+static Order order_in_index(Form_pg_amop entry) {
     if (entry->amopmethod == HASH_AM_OID)
         return entry->amopstrategy == HTEqualStrategyNumber ? Order::kEqual : Order::kNone;
     if (entry->amopmethod != BTREE_AM_OID)
@@ -114,7 +124,7 @@ Order order_in_index(Form_pg_amop entry) {
 }
 
 // xmin = 734 is in no family of operators.
-Order order_of(Oid comparison) {
+static Order order_of(Oid comparison) {
     if (get_opcode(comparison) == F_XIDEQINT4)
         return Order::kEqual;
     Order order = Order::kNone;
@@ -126,7 +136,8 @@ Order order_of(Oid comparison) {
     return order;
 }
 
-Compared compared_sides(const Place& place, Node* left, Node* right, Order order, Oid collation) {
+static Compared compared_sides(const Place& place, Node* left, Node* right, Order order,
+                               Oid collation) {
     Side left_side = side_of(place, left);
     Side right_side = side_of(place, right);
     bool is_left = left_side.columns != nullptr;
@@ -144,7 +155,7 @@ Compared compared_sides(const Place& place, Node* left, Node* right, Order order
     return compared;
 }
 
-Compared compared_by_operator(const Place& place, const OpExpr* comparison) {
+static Compared compared_by_operator(const Place& place, const OpExpr* comparison) {
     if (list_length(comparison->args) != 2)
         return {};
     Order order = order_of(comparison->opno);
@@ -156,13 +167,13 @@ Compared compared_by_operator(const Place& place, const OpExpr* comparison) {
 }
 
 // A null is compared, too, so the row does not tell the value.
-Compared compared_as_distinct(const Place& place, const DistinctExpr* comparison) {
+static Compared compared_as_distinct(const Place& place, const DistinctExpr* comparison) {
     Compared compared = compared_by_operator(place, comparison);
     compared.equal = nullptr;
     return compared;
 }
 
-Node* array_below_casts(Node* array) {
+static Node* array_below_casts(Node* array) {
     for (;;) {
         if (IsA(array, RelabelType))
             array = reinterpret_cast<Node*>(reinterpret_cast<RelabelType*>(array)->arg);
@@ -173,7 +184,7 @@ Node* array_below_casts(Node* array) {
     }
 }
 
-bool has_one_element(Node* array) {
+static bool has_one_element(Node* array) {
     array = array_below_casts(array);
     if (IsA(array, ArrayExpr)) {
         auto* elements = reinterpret_cast<ArrayExpr*>(array);
@@ -185,7 +196,7 @@ bool has_one_element(Node* array) {
     return ArrayGetNItems(ARR_NDIM(elements), ARR_DIMS(elements)) == 1;
 }
 
-Compared compared_with_array(const Place& place, const ScalarArrayOpExpr* comparison) {
+static Compared compared_with_array(const Place& place, const ScalarArrayOpExpr* comparison) {
     Node* array = static_cast<Node*>(lsecond(comparison->args));
     if (!comparison->useOr || !has_one_element(array))
         return {};
@@ -195,7 +206,7 @@ Compared compared_with_array(const Place& place, const ScalarArrayOpExpr* compar
 
 // --- Functions -----------------------------------------------------------------------------------
 
-bool is_any_version(Oid function) {
+static bool is_any_version(Oid function) {
     char* name = get_func_name(function);
     return name != nullptr && strcmp(name, "any_version") == 0 &&
            get_func_namespace(function) == own_schema();
@@ -203,7 +214,7 @@ bool is_any_version(Oid function) {
 
 // A boolean function with a column of the target as one argument and something else as another. A
 // whole row does not count: a function of it and of a user may check access.
-Compared compared_by_function(const Place& place, const FuncExpr* call) {
+static Compared compared_by_function(const Place& place, const FuncExpr* call) {
     if (call->funcresulttype != BOOLOID)
         return {};
     bool escapes = is_any_version(call->funcid);
@@ -224,12 +235,12 @@ Compared compared_by_function(const Place& place, const FuncExpr* call) {
 // --- Subqueries ----------------------------------------------------------------------------------
 
 // An aggregate returns a row even where nothing meets the condition.
-bool returns_only_what_it_finds(const Query* query) {
+static bool returns_only_what_it_finds(const Query* query) {
     return query->commandType == CMD_SELECT && !query->hasAggs && query->groupingSets == NIL &&
            query->havingQual == nullptr && query->setOperations == nullptr;
 }
 
-Compared compared_by_subquery(const Place& place, const SubLink* link) {
+static Compared compared_by_subquery(const Place& place, const SubLink* link) {
     if (link->subLinkType != EXISTS_SUBLINK && link->subLinkType != ANY_SUBLINK)
         return {};
     Compared compared = compared_at(place, link->testexpr);
@@ -242,7 +253,7 @@ Compared compared_by_subquery(const Place& place, const SubLink* link) {
 
 // --- Conditions ----------------------------------------------------------------------------------
 
-Compared compared_by_any(const Place& place, const List* conditions) {
+static Compared compared_by_any(const Place& place, const List* conditions) {
     Compared compared = {};
     const ListCell* cell;
     foreach (cell, conditions)
@@ -250,7 +261,7 @@ Compared compared_by_any(const Place& place, const List* conditions) {
     return compared;
 }
 
-Compared compared_by_all(const Place& place, const List* conditions) {
+static Compared compared_by_all(const Place& place, const List* conditions) {
     Compared compared = compared_at(place, static_cast<Node*>(linitial(conditions)));
     const ListCell* cell;
     for_each_from(cell, conditions, 1) {
@@ -261,7 +272,7 @@ Compared compared_by_all(const Place& place, const List* conditions) {
     return compared;
 }
 
-Compared compared_by_bool(const Place& place, const BoolExpr* condition) {
+static Compared compared_by_bool(const Place& place, const BoolExpr* condition) {
     if (condition->boolop == AND_EXPR)
         return compared_by_any(place, condition->args);
     if (condition->boolop == OR_EXPR)
@@ -272,14 +283,14 @@ Compared compared_by_bool(const Place& place, const BoolExpr* condition) {
                : Compared{};
 }
 
-Compared compared_with_null(const Place& place, const NullTest* test) {
+static Compared compared_with_null(const Place& place, const NullTest* test) {
     auto* expression = reinterpret_cast<Node*>(test->arg);
     if (test->nulltesttype != IS_NULL || test->argisrow || !is_plain_column(expression))
         return {};
     return {side_of(place, expression).columns, nullptr};
 }
 
-Compared compared_by_join(const Place& place, const JoinExpr* join) {
+static Compared compared_by_join(const Place& place, const JoinExpr* join) {
     if (join->jointype != JOIN_INNER)
         return {};
     return either_compares(
@@ -287,7 +298,7 @@ Compared compared_by_join(const Place& place, const JoinExpr* join) {
         either_compares(compared_at(place, join->larg), compared_at(place, join->rarg)));
 }
 
-Compared compared_at(const Place& place, Node* condition) {
+static Compared compared_at(const Place& place, Node* condition) {
     if (condition == nullptr)
         return {};
     check_stack_depth();
@@ -320,8 +331,6 @@ Compared compared_at(const Place& place, Node* condition) {
     }
 }
 
-} // namespace
-
 Compared compared_by(Target* target, Node* condition) {
     return compared_at({target, 0}, condition);
 }
@@ -339,4 +348,4 @@ Compared either_compares(const Compared& left, const Compared& right) {
     return {bms_union(left.at_all, right.at_all), bms_union(left.equal, right.equal)};
 }
 
-} // namespace interlock
+} // namespace interlock::inline statement

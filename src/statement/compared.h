@@ -18,7 +18,7 @@
 
 #include "statement/target.h"
 
-namespace interlock {
+namespace interlock::inline statement {
 
 // Columns of the target as the server numbers them in a set: less
 // FirstLowInvalidHeapAttributeNumber.
@@ -40,4 +40,4 @@ Compared compared_by(Target* target, Node* condition);
 Compared both_compare(const Compared& left, const Compared& right);
 Compared either_compares(const Compared& left, const Compared& right);
 
-} // namespace interlock
+} // namespace interlock::inline statement

@@ -1,10 +1,8 @@
 #include "statement/cursor.h"
 
-namespace interlock {
+namespace interlock::inline statement {
 
-namespace {
-
-CurrentOfExpr* cursor_among(const List* conditions) {
+static CurrentOfExpr* cursor_among(const List* conditions) {
     const ListCell* cell;
     foreach (cell, conditions)
         if (IsA(lfirst(cell), CurrentOfExpr))
@@ -13,7 +11,7 @@ CurrentOfExpr* cursor_among(const List* conditions) {
 }
 
 // The executor finds such a row by its place. All scans of a partitioned table name one cursor.
-bool find_cursor(PlanState* state, void* found) {
+static bool find_cursor(PlanState* state, void* found) {
     if (IsA(state, TidScanState)) {
         auto* scan = reinterpret_cast<TidScan*>(state->plan);
         auto** cursor = static_cast<CurrentOfExpr**>(found);
@@ -24,8 +22,6 @@ bool find_cursor(PlanState* state, void* found) {
     return walk_plan_state(state, find_cursor, found);
 }
 
-} // namespace
-
 bool is_as_fetched(QueryDesc* query, Oid relid, const ItemPointerData& row) {
     CurrentOfExpr* cursor = nullptr;
     ItemPointerData fetched;
@@ -34,4 +30,4 @@ bool is_as_fetched(QueryDesc* query, Oid relid, const ItemPointerData& row) {
            ItemPointerEquals(&fetched, const_cast<ItemPointerData*>(&row));
 }
 
-} // namespace interlock
+} // namespace interlock::inline statement

@@ -3,10 +3,10 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline statement {
 
 // Whether the row that the running statement has found by its cursor is the version of it that the
 // cursor has fetched, and not a newer one of another transaction.
 bool is_as_fetched(QueryDesc* query, Oid relid, const ItemPointerData& row);
 
-} // namespace interlock
+} // namespace interlock::inline statement

@@ -1,13 +1,11 @@
 #include "statement/mark.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline statement {
 
 // --- Targets and what they compare ---------------------------------------------------------------
 
 // MERGE has a condition for each action.
-Compared compared_by_actions(Target* target, CmdType command, bool* found) {
+static Compared compared_by_actions(Target* target, CmdType command, bool* found) {
     Compared joined = compared_by(target, merge_condition(target->query));
     Compared compared = {};
     ListCell* cell;
@@ -26,6 +24,8 @@ Compared compared_by_actions(Target* target, CmdType command, bool* found) {
 
 // --- Items ---------------------------------------------------------------------------------------
 
+namespace {
+
 // The caches of the server have numbers from zero up.
 enum Item : int {
     kOfLibrary = -494'000,
@@ -35,26 +35,28 @@ enum Item : int {
     kColumnEqual,
 };
 
-List* add_item(List* items, Item kind, uint32 value) {
+} // namespace
+
+static List* add_item(List* items, Item kind, uint32 value) {
     auto* item = makeNode(PlanInvalItem);
     item->cacheId = kind;
     item->hashValue = value;
     return lappend(items, item);
 }
 
-List* add_columns(List* items, Item kind, const Bitmapset* columns) {
+static List* add_columns(List* items, Item kind, const Bitmapset* columns) {
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
         items = add_item(items, kind, static_cast<uint32>(column));
     return items;
 }
 
-List* add_target(List* items, Item kind, const Target* target, const Compared& compared) {
+static List* add_target(List* items, Item kind, const Target* target, const Compared& compared) {
     items = add_item(items, kind, target->entry->relid);
     items = add_columns(items, kColumnAtAll, compared.at_all);
     return add_columns(items, kColumnEqual, compared.equal);
 }
 
-List* add_merge(List* items, Target* target) {
+static List* add_merge(List* items, Target* target) {
     bool updates = false;
     bool deletes = false;
     Compared update = compared_by_actions(target, CMD_UPDATE, &updates);
@@ -63,7 +65,7 @@ List* add_merge(List* items, Target* target) {
     return add_target(items, kDeleteOf, target, remove);
 }
 
-List* add_conditions(List* items, Target* target) {
+static List* add_conditions(List* items, Target* target) {
     Query* query = target->query;
     switch (query->commandType) {
     case CMD_MERGE:
@@ -77,6 +79,8 @@ List* add_conditions(List* items, Target* target) {
     }
 }
 
+namespace {
+
 struct TargetMark {
     bool is_found;
     bool at_all;
@@ -84,8 +88,10 @@ struct TargetMark {
     bool by_cursor;
 };
 
+} // namespace
+
 // Several parts of one statement may write the table: what all of them compare counts.
-void join_marks(MarkedColumn* marked, const TargetMark& mark) {
+static void join_marks(MarkedColumn* marked, const TargetMark& mark) {
     if (!mark.is_found)
         return;
     bool first = !marked->is_marked;
@@ -94,8 +100,6 @@ void join_marks(MarkedColumn* marked, const TargetMark& mark) {
     marked->equal = mark.equal && (first || marked->equal);
     marked->by_cursor = mark.by_cursor && (first || marked->by_cursor);
 }
-
-} // namespace
 
 List* describe_targets(Query* statement, bool is_own) {
     List* items = NIL;
@@ -150,4 +154,4 @@ MarkedColumn marked_column(const PlannedStmt* plan, Oid target, int action, Attr
     return marked;
 }
 
-} // namespace interlock
+} // namespace interlock::inline statement

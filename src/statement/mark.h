@@ -9,7 +9,7 @@
 
 #include "statement/compared.h"
 
-namespace interlock {
+namespace interlock::inline statement {
 
 // Marks the plan of a statement. Its query is scribbled on by planning, so the targets are
 // described before.
@@ -31,4 +31,4 @@ bool is_own_plan(const PlannedStmt* plan);
 // target: a table as the statement names it, and a column of that.
 MarkedColumn marked_column(const PlannedStmt* plan, Oid target, int action, AttrNumber column);
 
-} // namespace interlock
+} // namespace interlock::inline statement

@@ -6,17 +6,17 @@
 #include "table/column.h"
 #include "table/plan.h"
 
-namespace interlock {
+namespace interlock::inline statement {
 
 Skipped* skipped_by_insert = nullptr;
 
+static planner_hook_type previous_planner = nullptr;
+static ExecutorRun_hook_type previous_run = nullptr;
+static ExecutorFinish_hook_type previous_finish = nullptr;
+
+static bool loaded_early = false;
+
 namespace {
-
-planner_hook_type previous_planner = nullptr;
-ExecutorRun_hook_type previous_run = nullptr;
-ExecutorFinish_hook_type previous_finish = nullptr;
-
-bool loaded_early = false;
 
 struct RunningStatement {
     QueryDesc* query; // null for a write without a statement
@@ -36,16 +36,19 @@ struct RunningStatement {
         bool by_cursor;
     } last;
 };
-RunningStatement* innermost = nullptr;
+
+} // namespace
+
+static RunningStatement* innermost = nullptr;
 
 // --- Planning ------------------------------------------------------------------------------------
 
-PlannedStmt* call_planner(INTERLOCK_PLANNER_ARGUMENTS) {
+static PlannedStmt* call_planner(INTERLOCK_PLANNER_ARGUMENTS) {
     return previous_planner != nullptr ? previous_planner(INTERLOCK_PLANNER_PASSED)
                                        : standard_planner(INTERLOCK_PLANNER_PASSED);
 }
 
-PlannedStmt* plan_statement(INTERLOCK_PLANNER_ARGUMENTS) {
+static PlannedStmt* plan_statement(INTERLOCK_PLANNER_ARGUMENTS) {
     if (query->commandType == CMD_SELECT && !query->hasModifyingCTE)
         return call_planner(INTERLOCK_PLANNER_PASSED);
     List* description = describe_targets(query, (options & kOwnStatement) != 0);
@@ -57,7 +60,7 @@ PlannedStmt* plan_statement(INTERLOCK_PLANNER_ARGUMENTS) {
 
 // --- Running -------------------------------------------------------------------------------------
 
-int present_security() {
+static int present_security() {
     Oid user;
     int security;
     GetUserIdAndSecContext(&user, &security);
@@ -65,7 +68,7 @@ int present_security() {
 }
 
 template <typename Body>
-void run_as_innermost(QueryDesc* query, Body&& body) {
+static void run_as_innermost(QueryDesc* query, Body&& body) {
     RunningStatement here = {};
     here.query = query;
     here.security = present_security();
@@ -75,7 +78,7 @@ void run_as_innermost(QueryDesc* query, Body&& body) {
 }
 
 template <typename Body>
-void run_statement(QueryDesc* query, Body&& body) {
+static void run_statement(QueryDesc* query, Body&& body) {
     const PlannedStmt* plan = query->plannedstmt;
     if (plan->commandType == CMD_SELECT && !plan->hasModifyingCTE)
         body();
@@ -83,14 +86,14 @@ void run_statement(QueryDesc* query, Body&& body) {
         run_as_innermost(query, body);
 }
 
-bool counts_skipped(const QueryDesc* query) {
+static bool counts_skipped(const QueryDesc* query) {
     return skipped_by_insert != nullptr && query->operation == CMD_INSERT &&
            query->planstate != nullptr && is_own_plan(query->plannedstmt);
 }
 
 // Statements of triggers in between may have counted theirs; this one ends last.
 template <typename Body>
-void count_skipped(QueryDesc* query, Body&& body) {
+static void count_skipped(QueryDesc* query, Body&& body) {
     if (!counts_skipped(query)) {
         body();
         return;
@@ -104,7 +107,7 @@ void count_skipped(QueryDesc* query, Body&& body) {
     *skipped_by_insert = {true, static_cast<uint64>(query->planstate->instrument->ntuples2)};
 }
 
-void run_executor(INTERLOCK_EXECUTOR_RUN_ARGUMENTS) {
+static void run_executor(INTERLOCK_EXECUTOR_RUN_ARGUMENTS) {
     auto run = [&] {
         if (previous_run != nullptr)
             previous_run(INTERLOCK_EXECUTOR_RUN_PASSED);
@@ -115,7 +118,7 @@ void run_executor(INTERLOCK_EXECUTOR_RUN_ARGUMENTS) {
 }
 
 // AFTER triggers fire here, and parts of WITH that were not read to the end run.
-void finish_executor(QueryDesc* query) {
+static void finish_executor(QueryDesc* query) {
     run_statement(query, [&] {
         if (previous_finish != nullptr)
             previous_finish(query);
@@ -128,17 +131,17 @@ void finish_executor(QueryDesc* query) {
 
 // The server runs the action so. This library writes its own tables so, too, and sweeps with both
 // the second and SECURITY_RESTRICTED_OPERATION: there a SECURITY DEFINER function is taken for one.
-bool is_of_foreign_key(int security) {
+static bool is_of_foreign_key(int security) {
     return (security & SECURITY_LOCAL_USERID_CHANGE) != 0 && (security & SECURITY_NOFORCE_RLS) != 0;
 }
 
-Relation target_of(ResultRelInfo* result) {
+static Relation target_of(ResultRelInfo* result) {
     while (result->ri_RootResultRelInfo != nullptr)
         result = result->ri_RootResultRelInfo;
     return result->ri_RelationDesc;
 }
 
-AttrNumber column_in(Relation target, Relation rel, AttrNumber column) {
+static AttrNumber column_in(Relation target, Relation rel, AttrNumber column) {
     if (target == rel || RelationGetRelid(target) == RelationGetRelid(rel))
         return column;
     const char* name = NameStr(TupleDescAttr(RelationGetDescr(rel), column - 1)->attname);
@@ -148,7 +151,7 @@ AttrNumber column_in(Relation target, Relation rel, AttrNumber column) {
 // A table can be open several times: as the table of the statement, as its partition, and again in
 // WITH.
 template <typename Visit>
-void each_target_of_rows(const EState* estate, Oid relid, Visit&& visit) {
+static void each_target_of_rows(const EState* estate, Oid relid, Visit&& visit) {
     for (List* list :
          {estate->es_opened_result_relations, estate->es_tuple_routing_result_relations}) {
         ListCell* cell;
@@ -160,7 +163,7 @@ void each_target_of_rows(const EState* estate, Oid relid, Visit&& visit) {
     }
 }
 
-Comparison comparison_in(const MarkedColumn& marked) {
+static Comparison comparison_in(const MarkedColumn& marked) {
     if (marked.is_own)
         return Comparison::kOwn;
     if (!marked.is_marked)
@@ -170,12 +173,13 @@ Comparison comparison_in(const MarkedColumn& marked) {
     return marked.at_all ? Comparison::kAtAll : Comparison::kNone;
 }
 
-int open_relations(const EState* estate) {
+static int open_relations(const EState* estate) {
     return list_length(estate->es_opened_result_relations) +
            list_length(estate->es_tuple_routing_result_relations);
 }
 
-void find_comparison(RunningStatement* statement, Relation rel, int action, AttrNumber column) {
+static void find_comparison(RunningStatement* statement, Relation rel, int action,
+                            AttrNumber column) {
     const EState* estate = statement->query->estate;
     Comparison least = Comparison::kEqual;
     bool is_found = false;
@@ -195,13 +199,12 @@ void find_comparison(RunningStatement* statement, Relation rel, int action, Attr
                        by_cursor};
 }
 
-bool is_last(const RunningStatement* statement, Relation rel, int action, AttrNumber column) {
+static bool is_last(const RunningStatement* statement, Relation rel, int action,
+                    AttrNumber column) {
     return statement->last.relid == RelationGetRelid(rel) && statement->last.action == action &&
            statement->last.column == column &&
            statement->last.relations == open_relations(statement->query->estate);
 }
-
-} // namespace
 
 void install_statement_hooks() {
     loaded_early = process_shared_preload_libraries_in_progress || IsInitProcessingMode();
@@ -285,4 +288,4 @@ void run_as_own_write(void (*body)(void* closure), void* closure) {
     run_as_innermost(nullptr, [&] { body(closure); });
 }
 
-} // namespace interlock
+} // namespace interlock::inline statement

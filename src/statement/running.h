@@ -8,7 +8,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline statement {
 
 // From _PG_init, once.
 void install_statement_hooks();
@@ -71,4 +71,4 @@ void as_own_write(Body&& body) {
         [](void* closure) { (*static_cast<std::remove_reference_t<Body>*>(closure))(); }, &body);
 }
 
-} // namespace interlock
+} // namespace interlock::inline statement

@@ -1,11 +1,9 @@
 #include "statement/target.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline statement {
 
 // A look at the relation cache: the statement holds a lock on the table already.
-bool can_fire_row_triggers(Oid relid) {
+static bool can_fire_row_triggers(Oid relid) {
     Relation rel = RelationIdGetRelation(relid);
     if (rel == nullptr)
         return false;
@@ -17,7 +15,7 @@ bool can_fire_row_triggers(Oid relid) {
     return can;
 }
 
-bool writes_rows(const Query* query) {
+static bool writes_rows(const Query* query) {
     switch (query->commandType) {
     case CMD_UPDATE:
     case CMD_DELETE:
@@ -31,7 +29,7 @@ bool writes_rows(const Query* query) {
 }
 
 // Tables of which one is a child of the other, or that have a child in common, share rows.
-bool share_rows(Oid left, Oid right) {
+static bool share_rows(Oid left, Oid right) {
     if (left == right)
         return true;
     if (!has_subclass(left) && !has_subclass(right))
@@ -45,7 +43,7 @@ bool share_rows(Oid left, Oid right) {
 }
 
 // The row that ON CONFLICT calls excluded has an entry of the table's, too.
-bool is_target(const Target* target, const RangeTblEntry* entry) {
+static bool is_target(const Target* target, const RangeTblEntry* entry) {
     if (entry == target->entry)
         return true;
     const OnConflictExpr* conflict = target->query->onConflict;
@@ -53,7 +51,7 @@ bool is_target(const Target* target, const RangeTblEntry* entry) {
            entry == rt_fetch(conflict->exclRelIndex, target->query->rtable);
 }
 
-bool finds_target(Node* node, void* context) {
+static bool finds_target(Node* node, void* context) {
     if (node == nullptr)
         return false;
     if (IsA(node, RangeTblEntry)) {
@@ -67,8 +65,6 @@ bool finds_target(Node* node, void* context) {
                           QTW_EXAMINE_RTES_BEFORE);
     return walk_expression(node, finds_target, context);
 }
-
-} // namespace
 
 bool target_of(Query* statement, Query* query, Target* target) {
     if (!writes_rows(query))
@@ -87,4 +83,4 @@ bool reads_elsewhere(Target* target) {
     return target->reads_elsewhere > 0;
 }
 
-} // namespace interlock
+} // namespace interlock::inline statement

@@ -4,7 +4,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline statement {
 
 // What the statement does to a row of a target, as bits.
 constexpr int kUpdates = 1;
@@ -46,4 +46,4 @@ void each_target(Query* statement, Visit&& visit) {
     }
 }
 
-} // namespace interlock
+} // namespace interlock::inline statement

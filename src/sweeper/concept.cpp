@@ -7,23 +7,19 @@
 #include "sweeper/state.h"
 #include "sweeper/sweeper.h"
 
-namespace interlock {
+namespace interlock::inline sweeper {
 
-namespace {
-
-void preload() {
+static void preload() {
     request_sweeper_memory();
     report_deadlines();
     register_launcher();
 }
 
-void report_usage(UsageReport* report) {
+static void report_usage(UsageReport* report) {
     if (sweeper_memory_is_there())
         report_total(report, "sweeper databases", hash_get_num_entries(sweeper_databases()),
                      kMaxDatabases);
 }
-
-} // namespace
 
 extern const Concept kSweeperConcept = {
     .name = "sweeper",
@@ -32,4 +28,4 @@ extern const Concept kSweeperConcept = {
     .report_usage = report_usage,
 };
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

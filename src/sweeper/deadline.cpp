@@ -2,17 +2,15 @@
 
 #include "sweeper/state.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline sweeper {
 
 // The earliest deadline of the current transaction. After a rolled back subtransaction it may be
 // too early, which costs one run without work.
-TimestampTz pending_deadline = DT_NOEND;
+static TimestampTz pending_deadline = DT_NOEND;
 
 // At XACT_EVENT_COMMIT the rows are visible to other sessions. Those of a prepared transaction are
 // not: a worker that runs before COMMIT PREPARED sees the transaction and schedules another run.
-void report_deadline(XactEvent event, void*) {
+static void report_deadline(XactEvent event, void*) {
     if (pending_deadline == DT_NOEND)
         return;
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_PREPARE && event != XACT_EVENT_ABORT)
@@ -22,8 +20,6 @@ void report_deadline(XactEvent event, void*) {
     if (event != XACT_EVENT_ABORT)
         report_deadline_now(deadline);
 }
-
-} // namespace
 
 void note_deadline(TimestampTz until) {
     if (sweeper_memory_is_there())
@@ -44,4 +40,4 @@ void report_deadline_now(TimestampTz until) {
 
 void report_deadlines() { RegisterXactCallback(report_deadline, nullptr); }
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline sweeper {
 
 // Schedules a run of the sweeper in this database at `until`, once the current transaction has
 // committed or is prepared. Does nothing without preload.
@@ -17,4 +17,4 @@ void report_deadline_now(TimestampTz until);
 // preloaded.
 void report_deadlines();
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

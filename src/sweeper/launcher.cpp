@@ -5,9 +5,7 @@
 #include "sweeper/state.h"
 #include "sweeper/sweeper.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::inline sweeper {
 
 constexpr int kMaxWorkers = 64;
 constexpr TimestampTz kScanInterval = 60 * USECS_PER_SEC;
@@ -15,6 +13,8 @@ constexpr TimestampTz kRetry = USECS_PER_SEC;          // after a worker that co
 constexpr TimestampTz kDistrust = 600 * USECS_PER_SEC; // after one that had to be ended
 constexpr TimestampTz kLongestStart = 20 * USECS_PER_SEC;
 constexpr TimestampTz kLongestStartDistrusted = 60 * USECS_PER_SEC; // it is in nobody's way
+
+namespace {
 
 struct RunningWorker {
     Oid database;
@@ -31,14 +31,14 @@ struct Launcher {
     bool out_of_slots;
 };
 
-void forget_former_workers();
-void scan_databases(Launcher* launcher);
-void end_stuck_workers(const Launcher& launcher);
-void reap_workers(Launcher* launcher);
-void start_workers(Launcher* launcher);
-long wait_time(const Launcher& launcher);
-
 } // namespace
+
+static void forget_former_workers();
+static void scan_databases(Launcher* launcher);
+static void end_stuck_workers(const Launcher& launcher);
+static void reap_workers(Launcher* launcher);
+static void start_workers(Launcher* launcher);
+static long wait_time(const Launcher& launcher);
 
 extern "C" {
 
@@ -75,11 +75,9 @@ void sweeper_launcher_main(Datum) {
 }
 }
 
-namespace {
-
 // A restarted launcher has no handles of its predecessor's workers. They exit by themselves, and
 // two in one database do not disturb each other.
-void forget_former_workers() {
+static void forget_former_workers() {
     with_entries([](DatabaseEntry* entry) {
         if (entry->running)
             entry->next_deadline = 0;
@@ -89,7 +87,7 @@ void forget_former_workers() {
 }
 
 // A database as pg_database has it.
-void note_database(Form_pg_database form, TimestampTz now, bool rescan) {
+static void note_database(Form_pg_database form, TimestampTz now, bool rescan) {
     constexpr int kInvalidDatabase = -2; // left behind by an interrupted DROP DATABASE
     PgStat_StatDBEntry* statistics = rescan ? pgstat_fetch_stat_dbentry(form->oid) : nullptr;
     int64 rows = statistics != nullptr ? rows_written(statistics) : -1;
@@ -107,13 +105,13 @@ void note_database(Form_pg_database form, TimestampTz now, bool rescan) {
     });
 }
 
-void forget_dropped_databases(List* present) {
+static void forget_dropped_databases(List* present) {
     with_entries([&](DatabaseEntry* entry) {
         return entry->running || list_member_oid(present, entry->database);
     });
 }
 
-bool has_unknown_database() {
+static bool has_unknown_database() {
     bool unknown = false;
     with_entries([&](DatabaseEntry* entry) {
         unknown = unknown || !entry->scanned;
@@ -124,7 +122,7 @@ bool has_unknown_database() {
 
 // Schedules a run in every database that is new, which at the start are all, and in those that were
 // written to since their last run.
-void scan_databases(Launcher* launcher) {
+static void scan_databases(Launcher* launcher) {
     TimestampTz now = GetCurrentTimestamp();
     if (now < launcher->next_scan && !has_unknown_database())
         return;
@@ -151,7 +149,7 @@ void scan_databases(Launcher* launcher) {
 }
 
 // When a worker is stuck unless it has found its work by then; DT_NOEND if it has.
-TimestampTz end_of_start(const RunningWorker& worker) {
+static TimestampTz end_of_start(const RunningWorker& worker) {
     TimestampTz end = DT_NOEND;
     with_entry(worker.database, [&](DatabaseEntry* entry) {
         if (!entry->ends_itself)
@@ -162,13 +160,13 @@ TimestampTz end_of_start(const RunningWorker& worker) {
 }
 
 // A worker waits for the catalogs of its database, which the database's owner may lock for ever.
-void end_stuck_workers(const Launcher& launcher) {
+static void end_stuck_workers(const Launcher& launcher) {
     for (int i = 0; i < launcher.worker_count; i++)
         if (GetCurrentTimestamp() >= end_of_start(launcher.workers[i]))
             TerminateBackgroundWorker(launcher.workers[i].handle);
 }
 
-void reap_workers(Launcher* launcher) {
+static void reap_workers(Launcher* launcher) {
     for (int i = 0; i < launcher->worker_count;) {
         RunningWorker* worker = &launcher->workers[i];
         pid_t pid;
@@ -194,7 +192,7 @@ void reap_workers(Launcher* launcher) {
     }
 }
 
-bool start_worker(Launcher* launcher, Oid database, bool is_distrusted) {
+static bool start_worker(Launcher* launcher, Oid database, bool is_distrusted) {
     BackgroundWorker worker = {};
     snprintf(worker.bgw_name, BGW_MAXLEN, "pg_interlock sweeper of database %u", database);
     strlcpy(worker.bgw_type, "pg_interlock sweeper", BGW_MAXLEN);
@@ -216,16 +214,16 @@ bool start_worker(Launcher* launcher, Oid database, bool is_distrusted) {
     return started;
 }
 
-int most_workers() { return Min(sweeper_workers, kMaxWorkers); }
+static int most_workers() { return Min(sweeper_workers, kMaxWorkers); }
 
 // A worker that had to be ended has occupied its slot for seconds, and the next one in its database
 // may do the same.
-bool is_distrusted(const DatabaseEntry& entry, TimestampTz now) {
+static bool is_distrusted(const DatabaseEntry& entry, TimestampTz now) {
     return entry.killed_at > 0 && now < entry.killed_at + kDistrust;
 }
 
 // Distrusted databases never take all the slots, unless there is but one.
-bool takes_distrusted(const Launcher& launcher) {
+static bool takes_distrusted(const Launcher& launcher) {
     int count = 0;
     for (int i = 0; i < launcher.worker_count; i++)
         count += launcher.workers[i].is_distrusted ? 1 : 0;
@@ -233,17 +231,21 @@ bool takes_distrusted(const Launcher& launcher) {
 }
 
 // Whether a worker could start now but for the deadline and the pause.
-bool is_eligible(const DatabaseEntry& entry, TimestampTz now, bool with_distrusted) {
+static bool is_eligible(const DatabaseEntry& entry, TimestampTz now, bool with_distrusted) {
     return !entry.running && entry.connectable && (with_distrusted || !is_distrusted(entry, now));
 }
+
+namespace {
 
 struct DueDatabase {
     Oid oid; // InvalidOid if none is due
     bool is_distrusted;
 };
 
+} // namespace
+
 // The database with the earliest deadline.
-DueDatabase next_due_database(const Launcher& launcher) {
+static DueDatabase next_due_database(const Launcher& launcher) {
     TimestampTz now = GetCurrentTimestamp();
     DueDatabase due = {};
     TimestampTz earliest = now;
@@ -260,7 +262,7 @@ DueDatabase next_due_database(const Launcher& launcher) {
 }
 
 // Logs once that there is no slot, and once that there is one again.
-void note_slots(Launcher* launcher, bool out_of_slots) {
+static void note_slots(Launcher* launcher, bool out_of_slots) {
     if (out_of_slots && !launcher->out_of_slots)
         ereport(LOG,
                 (errmsg("pg_interlock: no background worker slot is free, expired markers wait"),
@@ -270,7 +272,7 @@ void note_slots(Launcher* launcher, bool out_of_slots) {
     launcher->out_of_slots = out_of_slots;
 }
 
-void start_workers(Launcher* launcher) {
+static void start_workers(Launcher* launcher) {
     if (!sweeper_enabled || GetCurrentTimestamp() < launcher->no_start_before)
         return;
     while (launcher->worker_count < most_workers()) {
@@ -294,7 +296,7 @@ void start_workers(Launcher* launcher) {
 
 // Milliseconds until something is due. Ends of workers and new deadlines set the latch; one that is
 // told to end may take a while.
-long wait_time(const Launcher& launcher) {
+static long wait_time(const Launcher& launcher) {
     TimestampTz next = launcher.next_scan;
     TimestampTz now = GetCurrentTimestamp();
     bool may_start = sweeper_enabled && launcher.worker_count < most_workers();
@@ -311,10 +313,6 @@ long wait_time(const Launcher& launcher) {
     return TimestampDifferenceMilliseconds(now, next);
 }
 
-} // namespace
-
-namespace interlock {
-
 void register_launcher() {
     if (IsBinaryUpgrade)
         return; // no process may write while pg_upgrade runs
@@ -329,4 +327,4 @@ void register_launcher() {
     RegisterBackgroundWorker(&worker);
 }
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline sweeper {
 
 constexpr int kErrorBytes = 256;
 
@@ -39,4 +39,4 @@ struct SweepPlace {
     bool row_by_row;       // it was in a batch when it was killed
 };
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

@@ -2,27 +2,29 @@
 
 #include "server/shared_memory.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline sweeper {
 
 constexpr const char* kTranche = "pg_interlock";
+
+namespace {
 
 struct SharedState {
     Latch* launcher; // null while there is none; guarded by the lock
 };
 
-SharedState* state = nullptr;
-HTAB* databases = nullptr;
-LWLock* lock = nullptr;
+} // namespace
 
-void request_memory() {
+static SharedState* state = nullptr;
+static HTAB* databases = nullptr;
+static LWLock* lock = nullptr;
+
+static void request_memory() {
     RequestAddinShmemSpace(MAXALIGN(sizeof(SharedState)) +
                            hash_estimate_size(kMaxDatabases, sizeof(DatabaseEntry)));
     RequestNamedLWLockTranche(kTranche, 1);
 }
 
-void attach_memory() {
+static void attach_memory() {
     bool found;
     state = static_cast<SharedState*>(
         ShmemInitStruct("pg_interlock sweeper", sizeof(SharedState), &found));
@@ -36,13 +38,11 @@ void attach_memory() {
     lock = &GetNamedLWLockTranche(kTranche)->lock;
 }
 
-void withdraw_launcher(int, Datum) {
+static void withdraw_launcher(int, Datum) {
     LWLockAcquire(lock, LW_EXCLUSIVE);
     state->launcher = nullptr;
     LWLockRelease(lock);
 }
-
-} // namespace
 
 void request_sweeper_memory() { add_shared_area({request_memory, attach_memory}); }
 
@@ -86,4 +86,4 @@ DatabaseEntry* find_or_make_entry(Oid database) {
     return entry;
 }
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

@@ -8,7 +8,7 @@
 
 #include "sweeper/place.h"
 
-namespace interlock {
+namespace interlock::inline sweeper {
 
 constexpr int kMaxDatabases = 1024;
 
@@ -90,4 +90,4 @@ void with_entries(Body&& body) {
     LWLockRelease(sweeper_lock());
 }
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

@@ -5,22 +5,20 @@
 #include "sweeper/state.h"
 #include "sweeper/sweeper.h"
 
-using namespace interlock;
+namespace interlock::inline sweeper {
 
 extern "C" {
 PG_FUNCTION_INFO_V1(sweeper_status);
 PG_FUNCTION_INFO_V1(wake_sweeper);
 }
 
-namespace {
-
-Datum interval_of(int64 microseconds) {
+static Datum interval_of(int64 microseconds) {
     auto* interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
     interval->time = microseconds;
     return IntervalPGetDatum(interval);
 }
 
-const char* state_name(const DatabaseEntry& entry, TimestampTz now) {
+static const char* state_name(const DatabaseEntry& entry, TimestampTz now) {
     if (entry.running)
         return "running";
     if (!sweeper_enabled)
@@ -32,7 +30,7 @@ const char* state_name(const DatabaseEntry& entry, TimestampTz now) {
 
 // Messages of another encoding are shown as far as they are ASCII: a conversion could fail, and
 // with it the view for every database.
-Datum error_of(const DatabaseEntry& entry) {
+static Datum error_of(const DatabaseEntry& entry) {
     char* message = pstrdup(entry.last_error);
     bool readable = entry.error_encoding == GetDatabaseEncoding() &&
                     pg_verify_mbstr(entry.error_encoding, message, strlen(message), true);
@@ -43,7 +41,7 @@ Datum error_of(const DatabaseEntry& entry) {
 }
 
 // name, state, runs, released, failed, last_run, last_error, next_deadline, lag, max_lag
-void put_database(ReturnSetInfo* output, const DatabaseEntry& entry) {
+static void put_database(ReturnSetInfo* output, const DatabaseEntry& entry) {
     char* name = get_database_name(entry.database);
     if (name == nullptr)
         return; // dropped, and the launcher has not noticed yet
@@ -64,8 +62,6 @@ void put_database(ReturnSetInfo* output, const DatabaseEntry& entry) {
     nulls[8] = nulls[9] = entry.runs == 0;
     add_result_row(output, values, nulls);
 }
-
-} // namespace
 
 extern "C" {
 
@@ -95,3 +91,5 @@ Datum wake_sweeper([[maybe_unused]] PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 }
+
+} // namespace interlock::inline sweeper

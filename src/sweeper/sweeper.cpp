@@ -1,6 +1,6 @@
 #include "sweeper/sweeper.h"
 
-namespace interlock {
+namespace interlock::inline sweeper {
 
 // Whether expired markers are released by themselves. Off: they still count as free, and sweep()
 // releases them by hand. Read again at a reload of the configuration.
@@ -36,4 +36,4 @@ void define_sweeper_settings() {
                             GUC_UNIT_S, nullptr, nullptr, nullptr);
 }
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

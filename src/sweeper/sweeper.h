@@ -7,7 +7,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline sweeper {
 
 // The settings interlock.sweeper, sweeper_workers, sweep_batch and sweeper_rescan.
 extern bool sweeper_enabled;
@@ -17,4 +17,4 @@ extern int sweeper_rescan;
 
 void define_sweeper_settings();
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

@@ -5,7 +5,7 @@
 #include "table/plan.h"
 #include "table/subscription.h"
 
-namespace interlock {
+namespace interlock::inline sweeper {
 
 namespace {
 
@@ -14,18 +14,21 @@ struct Attempt {
     char name[3 * NAMEDATALEN + 8]; // with its database and schema
     bool is_open;
 };
-Attempt attempted = {};
+
+} // namespace
+
+static Attempt attempted = {};
 
 // The table's name, or its OID if it was dropped, which each of the look-ups may be the first to
 // see.
-char* find_name(Oid table) {
+static char* find_name(Oid table) {
     const char* name = get_rel_name(table);
     if (name == nullptr)
         return psprintf("%u", table);
     return quote_qualified_identifier(get_namespace_name(get_rel_namespace(table)), name);
 }
 
-char* name_in_own_transaction(Oid table) {
+static char* name_in_own_transaction(Oid table) {
     MemoryContext context = CurrentMemoryContext;
     char* name = nullptr;
     char ignored[kErrorBytes];
@@ -35,7 +38,7 @@ char* name_in_own_transaction(Oid table) {
 }
 
 // A worker that ends itself names the table when it cannot read catalogs any more.
-void keep_name(Oid table) {
+static void keep_name(Oid table) {
     attempted.is_open = true;
     if (attempted.table == table) // many counters and rows come one after the other
         return;
@@ -48,11 +51,9 @@ void keep_name(Oid table) {
                  name);
 }
 
-void note_failure_of(SweepRun* run, const char* name, const char* message) {
+static void note_failure_of(SweepRun* run, const char* name, const char* message) {
     note_failure(run, psprintf("table %s", name), message);
 }
-
-} // namespace
 
 void note_failure(SweepRun* run, const char* what, const char* message) {
     copy_message(run->last_error, kErrorBytes, psprintf("%s: %s", what, message));
@@ -130,4 +131,4 @@ bool run_in_transaction(char* message, void (*body)(void* context), void* contex
     return well;
 }
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

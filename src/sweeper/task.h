@@ -8,7 +8,7 @@
 #include "server/scope.h"
 #include "sweeper/place.h"
 
-namespace interlock {
+namespace interlock::inline sweeper {
 
 // When to try again: rows that are locked, and rows that have failed.
 constexpr TimestampTz kRetryLocked = USECS_PER_SEC;
@@ -102,4 +102,4 @@ bool in_sweep_transaction(char* message, int statement_timeout, Body&& body) {
     });
 }
 
-} // namespace interlock
+} // namespace interlock::inline sweeper

@@ -9,12 +9,12 @@
 #include "sweeper/state.h"
 #include "sweeper/task.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::inline sweeper {
 
 constexpr TimestampTz kLongestRun = USECS_PER_SEC;
 constexpr int kLongestLife = 3000; // milliseconds, then even a trigger that catches a cancel ends
+
+namespace {
 
 struct Run : SweepRun {
     TimestampTz deadline; // the one it is for
@@ -22,12 +22,12 @@ struct Run : SweepRun {
     int first_task;
 };
 
-void set_up_session();
-Run begin_run();
-void sweep_database(Run* run);
-void end_run(const Run& run);
-
 } // namespace
+
+static void set_up_session();
+static Run begin_run();
+static void sweep_database(Run* run);
+static void end_run(const Run& run);
 
 extern "C" {
 
@@ -48,9 +48,7 @@ void sweeper_worker_main(Datum argument) {
 }
 }
 
-namespace {
-
-void set_up_session() {
+static void set_up_session() {
     // Settings of the database or the server must neither stop nor change a sweep. A sweep that a
     // crash undoes is repeated: no need to wait for the disk.
     constexpr const char* settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
@@ -70,16 +68,16 @@ void set_up_session() {
 
 // The time a worker needs to find its tables, which runs no code of users, shows how slow the
 // server is: there a trigger that does not hang is slow, too.
-int pace_of_server() {
+static int pace_of_server() {
     constexpr TimestampTz kUsual = USECS_PER_SEC / 5;
     constexpr TimestampTz kSlowest = 10;
     TimestampTz taken = GetCurrentTimestamp() - MyStartTimestamp;
     return static_cast<int>(Max(Min(taken / kUsual, kSlowest), 1));
 }
 
-volatile sig_atomic_t life_has_ended = false;
+static volatile sig_atomic_t life_has_ended = false;
 
-void end_life() {
+static void end_life() {
     life_has_ended = true;
     ProcDiePending = true;
     InterruptPending = true;
@@ -87,7 +85,7 @@ void end_life() {
 }
 
 // The server's own message blames an administrator.
-void log_early_end(int, Datum life) {
+static void log_early_end(int, Datum life) {
     if (life_has_ended)
         ereport(LOG, (errmsg("pg_interlock: a sweeper worker ended itself after %d ms",
                              DatumGetInt32(life)),
@@ -97,14 +95,14 @@ void log_early_end(int, Datum life) {
                       errhint("A trigger of the table may catch the cancel of its statement.")));
 }
 
-void limit_life(int life) {
+static void limit_life(int life) {
     before_shmem_exit(log_early_end, Int32GetDatum(life));
     enable_timeout_after(RegisterTimeout(USER_TIMEOUT, end_life), life);
     with_entry(MyDatabaseId, [](DatabaseEntry* entry) { entry->ends_itself = true; });
 }
 
 // The deadline is reset before the rows are read, so that one reported from now on is not lost.
-Run begin_run() {
+static Run begin_run() {
     Run run = {};
     run.start = GetCurrentTimestamp();
     run.has_extension = true;
@@ -122,7 +120,7 @@ Run begin_run() {
     return run;
 }
 
-void end_run(const Run& run) {
+static void end_run(const Run& run) {
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         entry->running = false;
         entry->killed_in_a_row = 0;
@@ -146,7 +144,7 @@ void end_run(const Run& run) {
 }
 
 // A database that has become a template is left as it is, until it is none any more.
-bool is_template_now(Run* run) {
+static bool is_template_now(Run* run) {
     HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
     if (!HeapTupleIsValid(tuple))
         return false;
@@ -158,6 +156,8 @@ bool is_template_now(Run* run) {
     }
     return is_template;
 }
+
+namespace {
 
 // A task and the tables that it has found.
 struct Turn {
@@ -171,7 +171,9 @@ struct Turns {
     bool ready; // the database is to be swept
 };
 
-void find_turns(Turns* found, MemoryContext context) {
+} // namespace
+
+static void find_turns(Turns* found, MemoryContext context) {
     for (const Concept* each : concepts()) {
         if (each->sweep == nullptr)
             continue;
@@ -183,7 +185,7 @@ void find_turns(Turns* found, MemoryContext context) {
 }
 
 // Workers come and go, so it is logged once for each version of the SQL.
-void log_versions(const char* sql) {
+static void log_versions(const char* sql) {
     bool logged = true;
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         const char* version = fit_of(sql) != Fit::same ? sql : "";
@@ -196,7 +198,7 @@ void log_versions(const char* sql) {
 }
 
 // Whether the library works with the SQL of this database. If not, the view sweeper says so.
-bool fits_sql(Run* run, const char* sql) {
+static bool fits_sql(Run* run, const char* sql) {
     log_versions(sql);
     if (fit_of(sql) != Fit::fails)
         return true;
@@ -207,7 +209,7 @@ bool fits_sql(Run* run, const char* sql) {
 
 // The extension, and the work of each task. In a database without it there is no work, and no next
 // run.
-Turns find_work(Run* run) {
+static Turns find_work(Run* run) {
     Turns found = {};
     found.turns = static_cast<Turn*>(palloc(sizeof(Turn) * (concepts().count + 1)));
     char message[kErrorBytes] = "";
@@ -227,7 +229,7 @@ Turns find_work(Run* run) {
 
 // After a worker was ended, the next one begins with another task: the tables at which workers are
 // ended may be more than can be left out.
-void sweep_database(Run* run) {
+static void sweep_database(Run* run) {
     Turns found = find_work(run);
     run->pace = pace_of_server();
     limit_life(kLongestLife * run->pace);
@@ -241,4 +243,4 @@ void sweep_database(Run* run) {
     pgstat_report_activity(STATE_IDLE, nullptr);
 }
 
-} // namespace
+} // namespace interlock::inline sweeper

@@ -2,7 +2,7 @@
 
 #include "table/trigger.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 CatalogTriggers begin_triggers(Oid relid) {
     ScanKeyData key;
@@ -63,4 +63,4 @@ char** arguments_in(const bytea* stored, int count) {
     return arguments;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

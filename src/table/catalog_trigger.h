@@ -4,7 +4,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // The functions of the extension make no longer ones.
 constexpr Size kMostArgumentBytes = 4 * 1024 * 1024;
@@ -45,4 +45,4 @@ bool read_arguments(const CatalogTriggers& triggers, HeapTuple row, Trigger* tri
 // tgargs as the catalog has them: that many texts, each ends with a zero byte.
 char** arguments_in(const bytea* stored, int count);
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -1,15 +1,11 @@
 #include "table/column.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 // As in SQL, where names are quoted to keep their letters as they are.
-bool is_quoted(std::string_view name) {
+static bool is_quoted(std::string_view name) {
     return name.size() > 1 && name.front() == '"' && name.back() == '"';
 }
-
-} // namespace
 
 int hint_column_name(std::string_view name) {
     return is_quoted(name)
@@ -17,13 +13,11 @@ int hint_column_name(std::string_view name) {
                : errhint("Column names are matched exactly, with upper and lower case.");
 }
 
-namespace {
-
 // As far as the server goes in its own hints (MAX_FUZZY_DISTANCE in parse_relation.c), and not
 // further than half of the letters.
 constexpr int kMostChangedLetters = 3;
 
-const char* nearest_column(TupleDesc columns, std::string_view name) {
+static const char* nearest_column(TupleDesc columns, std::string_view name) {
     if (name.empty() || name.size() >= NAMEDATALEN)
         return nullptr;
     int limit = Min(kMostChangedLetters, static_cast<int>(name.size()) / 2);
@@ -43,8 +37,6 @@ const char* nearest_column(TupleDesc columns, std::string_view name) {
     }
     return nearest;
 }
-
-} // namespace
 
 int hint_nearest_column(TupleDesc columns, std::string_view name) {
     const char* nearest = nearest_column(columns, name);
@@ -129,4 +121,4 @@ Bitmapset* sources_of(TupleDesc columns, const Bitmapset* generated) {
     return sources;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

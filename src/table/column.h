@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // The column's number, 42703 when there is none of that name, 42703 for system columns too.
 AttrNumber column_number(Relation rel, const char* name);
@@ -35,4 +35,4 @@ Bitmapset* columns_in(TupleDesc columns, const char* expression);
 // BEFORE triggers: there the others tell whether they will change.
 Bitmapset* sources_of(TupleDesc columns, const Bitmapset* generated);
 
-} // namespace interlock
+} // namespace interlock::inline table

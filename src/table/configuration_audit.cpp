@@ -5,24 +5,22 @@
 #include "table/settings_json.h"
 #include "table/subscription.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 constexpr const char* kAudit = "configuration_audit";
 
 // Under whatever name the schema has: tables can be configured while it is renamed.
-Oid audit() { return get_relname_relid(kAudit, own_schema()); }
-bool has_audit() { return OidIsValid(audit()); }
+static Oid audit() { return get_relname_relid(kAudit, own_schema()); }
+static bool has_audit() { return OidIsValid(audit()); }
 
-NullableDatum text_or_null(const char* text) {
+static NullableDatum text_or_null(const char* text) {
     return text != nullptr ? NullableDatum{CStringGetTextDatum(text), false}
                            : NullableDatum{0, true};
 }
 
-NullableDatum json_or_null(Jsonb* json) { return {JsonbPGetDatum(json), json == nullptr}; }
+static NullableDatum json_or_null(Jsonb* json) { return {JsonbPGetDatum(json), json == nullptr}; }
 
-void record(const char* action, const RecordedChange& change) {
+static void record(const char* action, const RecordedChange& change) {
     if (!has_audit())
         return;
     constexpr int kColumns = 8;
@@ -50,11 +48,9 @@ void record(const char* action, const RecordedChange& change) {
     });
 }
 
-bool is_same(Jsonb* left, Jsonb* right) {
+static bool is_same(Jsonb* left, Jsonb* right) {
     return left == nullptr || right == nullptr ? left == right : same_json(left, right);
 }
-
-} // namespace
 
 TableChange begin_change(const Arguments& arguments, Relation rel) {
     Oid relid = RelationGetRelid(rel);
@@ -89,4 +85,4 @@ void record_change(const Arguments& arguments, const RecordedChange& change) {
     record(arguments.function_name(), change);
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -8,7 +8,7 @@
 #include "server/arguments.h"
 #include "table/settings.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // A change of a table by a function that was called with these arguments.
 struct TableChange {
@@ -33,4 +33,4 @@ struct RecordedChange {
 };
 void record_change(const Arguments& arguments, const RecordedChange& change);
 
-} // namespace interlock
+} // namespace interlock::inline table

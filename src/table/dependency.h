@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // Calls visit(relid, column) for each relation that the object depends on, or column of one; for
 // the relation itself the column is 0. Waits for no lock.
@@ -27,4 +27,4 @@ void each_needed_relation(Oid class_id, Oid object, Visit&& visit) {
     table_close(catalog, AccessShareLock);
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

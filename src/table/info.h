@@ -9,11 +9,14 @@
 #include "contention/count.h"
 #include "server/kept_function.h"
 
-namespace interlock {
-
+namespace interlock::inline execution {
 struct ColumnDefault;
-struct LaterTrigger;
 struct RowChange;
+} // namespace interlock::inline execution
+
+namespace interlock::inline table {
+
+struct LaterTrigger;
 
 struct KeyColumn {
     AttrNumber attnum;
@@ -105,4 +108,4 @@ inline const char* column_name(const TableInfo* info, AttrNumber attnum) {
     return NameStr(TupleDescAttr(info->columns, attnum - 1)->attname);
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

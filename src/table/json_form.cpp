@@ -2,17 +2,15 @@
 
 #include "table/column.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
-namespace {
+static HTAB* forms = nullptr;
+static uint64 type_changes = 0;
+static uint64 forms_of = 0; // the changes that they have seen
 
-HTAB* forms = nullptr;
-uint64 type_changes = 0;
-uint64 forms_of = 0; // the changes that they have seen
+static void note_type_change(Datum, CatalogCache, uint32) { type_changes++; }
 
-void note_type_change(Datum, CatalogCache, uint32) { type_changes++; }
-
-HTAB* current_forms() {
+static HTAB* current_forms() {
     static bool watched = false;
     if (!watched)
         CacheRegisterSyscacheCallback(TYPEOID, note_type_change, 0);
@@ -32,7 +30,7 @@ HTAB* current_forms() {
     return forms;
 }
 
-JsonKind scalar_kind(Oid base) {
+static JsonKind scalar_kind(Oid base) {
     switch (base) {
     case BOOLOID:
         return JsonKind::kBoolean;
@@ -62,7 +60,7 @@ JsonKind scalar_kind(Oid base) {
     }
 }
 
-bool prints_names(Oid base) {
+static bool prints_names(Oid base) {
     switch (base) {
     case REGCLASSOID:
     case REGCOLLATIONOID:
@@ -81,7 +79,7 @@ bool prints_names(Oid base) {
 
 // What the output function of a row, an array or a range prints within, it prints as the session's
 // settings say. The fields of a row type can change, so all settings count for it.
-Printing printing_of(const JsonForm& form) {
+static Printing printing_of(const JsonForm& form) {
     if (form.kind == JsonKind::kObject)
         return {.styles = true, .names = true, .money = true};
     Oid within = form.element;
@@ -100,7 +98,7 @@ Printing printing_of(const JsonForm& form) {
             .money = form.base == MONEYOID};
 }
 
-JsonForm make_form(Oid type) {
+static JsonForm make_form(Oid type) {
     check_stack_depth();
     JsonForm form = {};
     form.type = type;
@@ -122,8 +120,6 @@ JsonForm make_form(Oid type) {
     return form;
 }
 
-} // namespace
-
 JsonForm json_form(Oid type) {
     auto* found = static_cast<JsonForm*>(hash_search(current_forms(), &type, HASH_FIND, nullptr));
     if (found != nullptr)
@@ -135,4 +131,4 @@ JsonForm json_form(Oid type) {
     return form;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -8,7 +8,7 @@
 
 #include "server/stable_text.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 enum class JsonKind : uint8 {
     kBoolean,
@@ -41,4 +41,4 @@ struct JsonForm {
 // Kept by the session until a type changes.
 JsonForm json_form(Oid type);
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -5,16 +5,14 @@
 #include "table/populate.h"
 #include "table/row_json.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 // A key is compared as given: rounded to the column's precision or cut to its length, it would name
 // another row. Hence no typmod, here and in from_json_object, and no domain.
 constexpr int32 kNoTypmod = -1;
 
 // For a value that is none of the key's type: the caller may have meant another key.
-int hint_key(const TableInfo* info) {
+static int hint_key(const TableInfo* info) {
     const char* column = column_name(info, info->key.columns[0].attnum);
     return info->other_key_count > 0
                ? errhint(
@@ -25,7 +23,7 @@ int hint_key(const TableInfo* info) {
 }
 
 // The value of a key of one column.
-Datum from_text(const TableInfo* info, char* text) {
+static Datum from_text(const TableInfo* info, char* text) {
     const KeyColumn& key = info->key.columns[0];
     return with_hint([info] { hint_key(info); },
                      [&] {
@@ -35,7 +33,7 @@ Datum from_text(const TableInfo* info, char* text) {
                      });
 }
 
-[[noreturn]] void refuse_shape(Relation rel, const TableInfo* info) {
+[[noreturn]] static void refuse_shape(Relation rel, const TableInfo* info) {
     const char* keys = list_of_keys(info);
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -49,13 +47,13 @@ Datum from_text(const TableInfo* info, char* text) {
                            static_cast<int>(strlen(keys)) - 2, keys + 1)));
 }
 
-[[noreturn]] void refuse_null(Relation rel, const TableInfo* info, const KeyColumn& key) {
+[[noreturn]] static void refuse_null(Relation rel, const TableInfo* info, const KeyColumn& key) {
     ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                     errmsg("key column \"%s\" of table \"%s\" must not be null",
                            column_name(info, key.attnum), RelationGetRelationName(rel))));
 }
 
-Key from_json_object(Relation rel, const TableInfo* info, Jsonb* json) {
+static Key from_json_object(Relation rel, const TableInfo* info, Jsonb* json) {
     const UniqueKey* by = find_key(info, &json->root);
     if (by == nullptr)
         refuse_shape(rel, info);
@@ -74,14 +72,14 @@ Key from_json_object(Relation rel, const TableInfo* info, Jsonb* json) {
     return key;
 }
 
-bool looks_like_object(const char* given) {
+static bool looks_like_object(const char* given) {
     constexpr const char* kBlank = " \t\r\n";
     const char* start = given + strspn(given, kBlank);
     return *start == '{' && start[1 + strspn(start + 1, kBlank)] == '"';
 }
 
 // Whether the text is a JSON object and cannot be a value of the type.
-bool is_object(const char* given, Oid type) {
+static bool is_object(const char* given, Oid type) {
     switch (type) {
     case BOOLOID:
     case INT2OID:
@@ -102,7 +100,7 @@ bool is_object(const char* given, Oid type) {
 }
 
 // A lone JSON string, number or boolean stands for the key column's value.
-Key from_json_scalar(Relation rel, const TableInfo* info, const JsonbValue& scalar) {
+static Key from_json_scalar(Relation rel, const TableInfo* info, const JsonbValue& scalar) {
     if (info->key.count != 1)
         refuse_shape(rel, info);
     Key key = {};
@@ -118,7 +116,7 @@ Key from_json_scalar(Relation rel, const TableInfo* info, const JsonbValue& scal
     return key;
 }
 
-Key from_json(Relation rel, const TableInfo* info, Jsonb* json) {
+static Key from_json(Relation rel, const TableInfo* info, Jsonb* json) {
     if (JB_ROOT_IS_OBJECT(json))
         return from_json_object(rel, info, json);
     JsonbValue scalar;
@@ -127,7 +125,7 @@ Key from_json(Relation rel, const TableInfo* info, Jsonb* json) {
     return from_json_scalar(rel, info, scalar);
 }
 
-bool integer_key(Datum value, Oid from, Oid to, Datum* result) {
+static bool integer_key(Datum value, Oid from, Oid to, Datum* result) {
     int64 number;
     switch (from) {
     case INT2OID:
@@ -151,14 +149,12 @@ bool integer_key(Datum value, Oid from, Oid to, Datum* result) {
     return true;
 }
 
-char* to_text(Datum value, Oid type) {
+static char* to_text(Datum value, Oid type) {
     Oid output;
     bool is_varlena;
     getTypeOutputInfo(type, &output, &is_varlena);
     return OidOutputFunctionCall(output, value);
 }
-
-} // namespace
 
 char* scalar_text(const JsonbValue& scalar) {
     switch (scalar.type) {
@@ -260,4 +256,4 @@ int compare_keys(const Key& left, const Key& right) {
     return 0;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -3,7 +3,11 @@
 
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline server {
+class Arguments;
+} // namespace interlock::inline server
+
+namespace interlock::inline table {
 
 struct Key {
     const UniqueKey* by; // the key of the table, or another one (table/key_index.h)
@@ -24,7 +28,6 @@ Key parse_key(Relation rel, const TableInfo* info, const JsonbValue& value);
 char* scalar_text(const JsonbValue& scalar);
 
 // Argument n as the key of a row; null is 22004.
-class Arguments;
 Key key_argument(const Arguments& arguments, int n, Relation rel, const TableInfo* info);
 
 // Whether the row is named by the key of the table, by which others know it too.
@@ -48,4 +51,4 @@ Key key_of_tuple(const TableInfo* info, HeapTuple tuple);
 // that a caller gives may take long.
 int compare_keys(const Key& left, const Key& right);
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -5,11 +5,9 @@
 #include "table/name.h"
 #include "table/relation_code.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
-namespace {
-
-bool all_not_null(Relation rel, Form_pg_index index) {
+static bool all_not_null(Relation rel, Form_pg_index index) {
     for (int i = 0; i < index->indnkeyatts; i++) {
         AttrNumber attnum = index->indkey.values[i];
         if (attnum <= 0 || !has_no_nulls(RelationGetDescr(rel), attnum))
@@ -18,7 +16,7 @@ bool all_not_null(Relation rel, Form_pg_index index) {
     return true;
 }
 
-bool is_btree(Oid index) {
+static bool is_btree(Oid index) {
     HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
     if (!HeapTupleIsValid(tuple))
         return false;
@@ -27,7 +25,7 @@ bool is_btree(Oid index) {
     return method == BTREE_AM_OID;
 }
 
-const oidvector* index_oids(HeapTuple tuple, AttrNumber attribute) {
+static const oidvector* index_oids(HeapTuple tuple, AttrNumber attribute) {
     bool is_null;
     Datum value = SysCacheGetAttr(INDEXRELID, tuple, attribute, &is_null);
     return reinterpret_cast<const oidvector*>(DatumGetPointer(value));
@@ -35,7 +33,7 @@ const oidvector* index_oids(HeapTuple tuple, AttrNumber attribute) {
 
 // A condition of ours compares by the collation of the column. Where that takes more values for
 // equal than the index does, two rows could meet it.
-bool compares_as_columns(Relation rel, HeapTuple tuple) {
+static bool compares_as_columns(Relation rel, HeapTuple tuple) {
     auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
     const oidvector* collations = index_oids(tuple, Anum_pg_index_indcollation);
     for (int i = 0; i < index->indnkeyatts; i++) {
@@ -49,7 +47,7 @@ bool compares_as_columns(Relation rel, HeapTuple tuple) {
 }
 
 // Whether the index names exactly one row at every moment.
-bool is_unique_key(Relation rel, HeapTuple tuple) {
+static bool is_unique_key(Relation rel, HeapTuple tuple) {
     auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
     return index->indisunique && index->indisvalid && index->indimmediate &&
            heap_attisnull(tuple, Anum_pg_index_indpred, nullptr) && is_btree(index->indexrelid) &&
@@ -58,12 +56,12 @@ bool is_unique_key(Relation rel, HeapTuple tuple) {
 
 // The first of them is the primary key, then the narrowest (the oldest of several). The indexes are
 // not opened: another transaction may have locked one.
-int width_of(HeapTuple tuple) {
+static int width_of(HeapTuple tuple) {
     auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
     return index->indisprimary ? 0 : index->indnkeyatts;
 }
 
-List* unique_keys(Relation rel) {
+static List* unique_keys(Relation rel) {
     List* keys = NIL;
     List* indexes = RelationGetIndexList(rel); // in the order of their oids
     ListCell* cell;
@@ -84,7 +82,7 @@ List* unique_keys(Relation rel) {
     return keys;
 }
 
-UniqueKey read_key(HeapTuple tuple) {
+static UniqueKey read_key(HeapTuple tuple) {
     auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
     const oidvector* classes = index_oids(tuple, Anum_pg_index_indclass);
     UniqueKey key = {};
@@ -99,7 +97,7 @@ UniqueKey read_key(HeapTuple tuple) {
     return key;
 }
 
-void load_key_column(const TableInfo* info, KeyColumn* key) {
+static void load_key_column(const TableInfo* info, KeyColumn* key) {
     Oid family = get_opclass_family(key->opclass);
     Oid input_type = get_opclass_input_type(key->opclass);
     Form_pg_attribute attribute = TupleDescAttr(info->columns, key->attnum - 1);
@@ -116,7 +114,7 @@ void load_key_column(const TableInfo* info, KeyColumn* key) {
     fmgr_info_cxt(get_opcode(key->equals), &key->equal, info->memory);
 }
 
-void load_key_columns(const TableInfo* info, const UniqueKey* key) {
+static void load_key_columns(const TableInfo* info, const UniqueKey* key) {
     in_context(info->memory, [&] {
         for (int i = 0; i < key->count; i++)
             load_key_column(info, &key->columns[i]);
@@ -125,7 +123,7 @@ void load_key_columns(const TableInfo* info, const UniqueKey* key) {
     key->loaded = true;
 }
 
-bool is_known(const TableInfo* info, const UniqueKey& key) {
+static bool is_known(const TableInfo* info, const UniqueKey& key) {
     if (key.index == info->key.index || bms_equal(key.attnums, info->key.attnums))
         return true;
     for (int i = 0; i < info->other_key_count; i++)
@@ -134,7 +132,7 @@ bool is_known(const TableInfo* info, const UniqueKey& key) {
     return false;
 }
 
-bool has_members(const TableInfo* info, const UniqueKey& key, JsonbContainer* object) {
+static bool has_members(const TableInfo* info, const UniqueKey& key, JsonbContainer* object) {
     if (JsonContainerSize(object) != static_cast<uint32>(key.count))
         return false;
     for (int i = 0; i < key.count; i++) {
@@ -145,8 +143,6 @@ bool has_members(const TableInfo* info, const UniqueKey& key, JsonbContainer* ob
     }
     return true;
 }
-
-} // namespace
 
 void load_key(TableInfo* info, Relation rel) {
     List* keys = unique_keys(rel);
@@ -174,11 +170,9 @@ void load_other_keys(TableInfo* info, Relation rel) {
     }
 }
 
-namespace {
-
 // The first for which fits(key) is true, ready to be used.
 template <typename Fits>
-const UniqueKey* first_key(const TableInfo* info, Fits&& fits) {
+static const UniqueKey* first_key(const TableInfo* info, Fits&& fits) {
     if (fits(info->key))
         return &info->key;
     for (int i = 0; i < info->other_key_count; i++) {
@@ -191,8 +185,6 @@ const UniqueKey* first_key(const TableInfo* info, Fits&& fits) {
     }
     return nullptr;
 }
-
-} // namespace
 
 const UniqueKey* find_key(const TableInfo* info, JsonbContainer* object) {
     return first_key(info, [&](const UniqueKey& key) { return has_members(info, key, object); });
@@ -255,4 +247,4 @@ List* key_column_names(Oid relid) {
     return names;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -8,7 +8,7 @@
 
 #include "table/info.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // Fills in the metadata of the table's key.
 void load_key(TableInfo* info, Relation rel);
@@ -34,4 +34,4 @@ void require_key(Relation rel, const TableInfo* info);
 List* key_column_names(Oid relid);
 List* key_column_names(Relation rel);
 
-} // namespace interlock
+} // namespace interlock::inline table

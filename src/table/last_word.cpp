@@ -4,33 +4,32 @@
 #include "table/part.h"
 #include "table/trigger.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 constexpr int16 kChanges = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE;
 
 // Those events before which the trigger can change a row, or keep it.
-int16 events_of(const Trigger* trigger) {
+static int16 events_of(const Trigger* trigger) {
     if (!TRIGGER_FOR_ROW(trigger->tgtype) || !TRIGGER_FOR_BEFORE(trigger->tgtype))
         return 0;
     return trigger->tgtype & (kChanges | TRIGGER_TYPE_DELETE);
 }
 
-LaterTrigger later_trigger(Oid relid, const Trigger* trigger) {
+static LaterTrigger later_trigger(Oid relid, const Trigger* trigger) {
     return {pstrdup(trigger->tgname), root_of_trigger(relid, trigger), trigger->tgenabled,
             events_of(trigger)};
 }
 
-bool fires_for(const LaterTrigger& trigger, int16 events) {
+static bool fires_for(const LaterTrigger& trigger, int16 events) {
     return (trigger.events & events) != 0 && trigger_fires(trigger.enabled);
 }
 
-char* earlier_name(const char* name, const char* ours) {
+static char* earlier_name(const char* name, const char* ours) {
     return psprintf("%s_%s", strcmp("a_", ours) < 0 ? "a" : "0", name);
 }
 
-[[noreturn]] void raise_not_last(Relation rel, const LaterTrigger& trigger, const char* ours) {
+[[noreturn]] static void raise_not_last(Relation rel, const LaterTrigger& trigger,
+                                        const char* ours) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("trigger \"%s\" of table \"%s\" could change the row after it was checked",
@@ -40,8 +39,6 @@ char* earlier_name(const char* name, const char* ours) {
                      quote_identifier(trigger.name), qualified_name(trigger.root),
                      quote_identifier(earlier_name(trigger.name, ours)))));
 }
-
-} // namespace
 
 bool changes_new_rows(const Trigger* trigger) {
     return (events_of(trigger) & TRIGGER_TYPE_INSERT) != 0 && trigger_fires(trigger->tgenabled) &&
@@ -85,4 +82,4 @@ void require_last_word_of(Relation rel, const char* name, int16 events) {
     }
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

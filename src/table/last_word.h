@@ -13,7 +13,7 @@
 
 #include "table/info.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // A BEFORE ROW trigger of others that fires after the first one of ours.
 struct LaterTrigger {
@@ -39,4 +39,4 @@ void require_last_word_of(Relation rel, const char* name, int16 events);
 // Whether it is a BEFORE INSERT trigger of others that fires in this session.
 bool changes_new_rows(const Trigger* trigger);
 
-} // namespace interlock
+} // namespace interlock::inline table

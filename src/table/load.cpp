@@ -9,11 +9,9 @@
 #include "table/populate.h"
 #include "table/relation_code.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
-namespace {
-
-bool some_column_runs_code(TupleDesc columns) {
+static bool some_column_runs_code(TupleDesc columns) {
     for (int i = 0; i < columns->natts; i++) {
         Form_pg_attribute attribute = TupleDescAttr(columns, i);
         if (!attribute->attisdropped && reading_runs_code(attribute->atttypid))
@@ -22,14 +20,14 @@ bool some_column_runs_code(TupleDesc columns) {
     return false;
 }
 
-void load_populate(TableInfo* info) {
+static void load_populate(TableInfo* info) {
     prepare_populate(&info->populate.kept, info->columns->tdtypeid, info->memory);
     info->populate.runs_code = some_column_runs_code(info->columns);
 }
 
 // Read from the catalog. The relation cache has the key as well, and the partition's condition: but
 // it plans their expressions, which runs code of the owner with the caller's rights.
-void add_partition_key(TableInfo* info, Oid parent) {
+static void add_partition_key(TableInfo* info, Oid parent) {
     HeapTuple tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(parent));
     if (!HeapTupleIsValid(tuple))
         return;
@@ -58,7 +56,7 @@ void add_partition_key(TableInfo* info, Oid parent) {
     }
 }
 
-void load_partition_columns(TableInfo* info, Relation rel) {
+static void load_partition_columns(TableInfo* info, Relation rel) {
     if (!rel->rd_rel->relispartition || info->first_check == nullptr)
         return;
     info->partition_root = root_of(rel);
@@ -66,8 +64,6 @@ void load_partition_columns(TableInfo* info, Relation rel) {
     foreach (cell, get_partition_ancestors(RelationGetRelid(rel)))
         add_partition_key(info, lfirst_oid(cell));
 }
-
-} // namespace
 
 TableInfo* load_table_info(Relation rel) {
     MemoryContext memory =
@@ -93,4 +89,4 @@ TableInfo* load_table_info(Relation rel) {
     });
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

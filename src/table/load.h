@@ -3,10 +3,10 @@
 
 #include "table/info.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // In a memory context of its own under the current one; not marked valid yet: the caller knows
 // whether the table has changed meanwhile.
 TableInfo* load_table_info(Relation rel);
 
-} // namespace interlock
+} // namespace interlock::inline table

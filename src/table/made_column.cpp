@@ -1,16 +1,12 @@
 #include "table/made_column.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 // Under which only equal bytes are equal.
-bool is_plain_collation(Oid collation) {
+static bool is_plain_collation(Oid collation) {
     return !OidIsValid(collation) || collation == C_COLLATION_OID ||
            collation == DEFAULT_COLLATION_OID;
 }
-
-} // namespace
 
 bool is_unmodified(const MadeColumn& column, Form_pg_attribute attribute) {
     return !attribute->attisdropped && attribute->atttypid == column.type &&
@@ -20,4 +16,4 @@ bool is_unmodified(const MadeColumn& column, Form_pg_attribute attribute) {
            strcmp(NameStr(attribute->attname), column.name) == 0;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

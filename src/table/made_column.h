@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 struct MadeColumn {
     const char* name;
@@ -16,4 +16,4 @@ struct MadeColumn {
 // are equal.
 bool is_unmodified(const MadeColumn& column, Form_pg_attribute attribute);
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -3,19 +3,17 @@
 #include "server/arguments.h"
 #include "table/populate.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 // The largest member that PlanShape::columns can have; columns are numbered from 1.
 constexpr int kLastMember = MaxHeapAttributeNumber;
 
-Oid equality_of(const TableInfo* info, AttrNumber column) {
+static Oid equality_of(const TableInfo* info, AttrNumber column) {
     return lookup_type_cache(TupleDescAttr(info->columns, column - 1)->atttypid, TYPECACHE_EQ_OPR)
         ->eq_opr;
 }
 
-AttrNumber matched_column(Relation rel, const TableInfo* info, const JsonbValue& member) {
+static AttrNumber matched_column(Relation rel, const TableInfo* info, const JsonbValue& member) {
     const char* name = pnstrdup(member.val.string.val, member.val.string.len);
     AttrNumber column = find_attribute(info->columns, name);
     if (column == InvalidAttrNumber)
@@ -33,7 +31,7 @@ AttrNumber matched_column(Relation rel, const TableInfo* info, const JsonbValue&
     return column;
 }
 
-void read_members(Match* match, Relation rel, const TableInfo* info, Jsonb* json) {
+static void read_members(Match* match, Relation rel, const TableInfo* info, Jsonb* json) {
     JsonbIterator* iterator = JsonbIteratorInit(&json->root);
     JsonbValue value;
     AttrNumber column = InvalidAttrNumber;
@@ -48,8 +46,6 @@ void read_members(Match* match, Relation rel, const TableInfo* info, Jsonb* json
     }
 }
 
-} // namespace
-
 Match match_argument(const Arguments& arguments, int n, Relation rel, const TableInfo* info) {
     Jsonb* json = arguments.jsonb(n, "match");
     if (!JB_ROOT_IS_OBJECT(json))
@@ -63,9 +59,7 @@ Match match_argument(const Arguments& arguments, int n, Relation rel, const Tabl
     return match;
 }
 
-namespace {
-
-bool are_equal(const TableInfo* info, AttrNumber column, Datum left, Datum right) {
+static bool are_equal(const TableInfo* info, AttrNumber column, Datum left, Datum right) {
     Form_pg_attribute attribute = TupleDescAttr(info->columns, column - 1);
     TypeCacheEntry* type = lookup_type_cache(attribute->atttypid, TYPECACHE_EQ_OPR_FINFO);
     Oid function = type->eq_opr_finfo.fn_oid;
@@ -75,8 +69,6 @@ bool are_equal(const TableInfo* info, AttrNumber column, Datum left, Datum right
     return DatumGetBool(
         FunctionCall2Coll(&type->eq_opr_finfo, attribute->attcollation, left, right));
 }
-
-} // namespace
 
 Bitmapset* differences(const TableInfo* info, const Match& match, const RowValues& row) {
     Bitmapset* result = nullptr;
@@ -126,4 +118,4 @@ const Bitmapset* plan_columns(Relation rel, const TableInfo* info, const Match& 
     return result;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -5,7 +5,11 @@
 #include "table/plan.h"
 #include "table/row_values.h"
 
-namespace interlock {
+namespace interlock::inline server {
+class Arguments;
+} // namespace interlock::inline server
+
+namespace interlock::inline table {
 
 struct Match {
     Bitmapset* equal; // columns that are compared with a value
@@ -16,7 +20,6 @@ struct Match {
 // Raises 22004 for null, 22023 when it is no object, 42703 for an unknown column, with the nearest
 // name as the hint, 42883 for one whose type has no equality, and what the conversion of a value
 // raises.
-class Arguments;
 Match match_argument(const Arguments& arguments, int n, Relation rel, const TableInfo* info);
 
 inline bool matches_all(const Match& match) {
@@ -38,4 +41,4 @@ void add_match_values(Parameters* parameters, const TableInfo* info, const Match
 // table of more than 800 columns: its columns do not fit in twice.
 const Bitmapset* plan_columns(Relation rel, const TableInfo* info, const Match& match);
 
-} // namespace interlock
+} // namespace interlock::inline table

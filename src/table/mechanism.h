@@ -8,7 +8,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // What one trigger says.
 struct Setting {
@@ -76,4 +76,4 @@ private:
     List* changes_ = NIL;
 };
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -1,6 +1,6 @@
 #include "table/name.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // The relation's own name is stale where a subtransaction that renamed it was rolled back.
 char* qualified_name(Relation rel) { return qualified_name(RelationGetRelid(rel)); }
@@ -52,10 +52,8 @@ Oid root_of(Relation rel) {
     return ancestors != NIL ? llast_oid(ancestors) : relid;
 }
 
-namespace {
-
 template <typename Row>
-Oid owner_of(CatalogCache cache, Oid object, Oid Row::*owner) {
+static Oid owner_of(CatalogCache cache, Oid object, Oid Row::*owner) {
     HeapTuple tuple = SearchSysCache1(cache, ObjectIdGetDatum(object));
     if (!HeapTupleIsValid(tuple))
         return InvalidOid;
@@ -63,8 +61,6 @@ Oid owner_of(CatalogCache cache, Oid object, Oid Row::*owner) {
     ReleaseSysCache(tuple);
     return role;
 }
-
-} // namespace
 
 Oid owner_of_table(Oid relid) { return owner_of(RELOID, relid, &FormData_pg_class::relowner); }
 
@@ -76,4 +72,4 @@ Oid owner_of_schema(Oid schema) {
     return owner_of(NAMESPACEOID, schema, &FormData_pg_namespace::nspowner);
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

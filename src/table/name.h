@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // schema.table, quoted.
 char* qualified_name(Relation rel);
@@ -34,4 +34,4 @@ Oid owner_of_table(Oid relid);
 Oid owner_of_function(Oid function);
 Oid owner_of_schema(Oid schema);
 
-} // namespace interlock
+} // namespace interlock::inline table

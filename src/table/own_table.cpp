@@ -2,7 +2,7 @@
 
 #include "server/library_version.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 namespace {
 
@@ -11,28 +11,36 @@ struct KnownTable {
     const char* name; // of static storage, and of one table in either schema
     Oid table;
 };
+
+} // namespace
+
 constexpr int kKnownTables = 16;
-KnownTable known_tables[kKnownTables] = {};
-int known_count = 0;
-uint64 changes = 0;
+static KnownTable known_tables[kKnownTables] = {};
+static int known_count = 0;
+static uint64 changes = 0;
+
+namespace {
 
 struct Schemas {
     Oid own = InvalidOid;
     Oid internal = InvalidOid;
 };
-Schemas known_schemas;
 
-void forget_tables(Datum, CatalogCache, uint32) {
+} // namespace
+
+static Schemas known_schemas;
+
+static void forget_tables(Datum, CatalogCache, uint32) {
     known_count = 0;
     changes++;
 }
 
-void forget_schemas(Datum, CatalogCache, uint32) {
+static void forget_schemas(Datum, CatalogCache, uint32) {
     known_schemas = {};
     changes++;
 }
 
-void watch_catalogs() {
+static void watch_catalogs() {
     static bool watches = false;
     if (watches)
         return;
@@ -43,7 +51,7 @@ void watch_catalogs() {
 }
 
 // The schema that is a member of the extension; it is found by that dependency, not by its name.
-Oid member_schema(Oid extension) {
+static Oid member_schema(Oid extension) {
     ScanKeyData keys[2];
     ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
                 ObjectIdGetDatum(ExtensionRelationId));
@@ -65,7 +73,7 @@ Oid member_schema(Oid extension) {
 }
 
 // Raises 55000 when the library does not work with that SQL.
-Schemas schemas_of_extension() {
+static Schemas schemas_of_extension() {
     ExtensionRow extension = extension_row();
     if (!OidIsValid(extension.oid))
         return {};
@@ -74,7 +82,7 @@ Schemas schemas_of_extension() {
     return {extension.schema, member_schema(extension.oid)};
 }
 
-Schemas load_schemas() {
+static Schemas load_schemas() {
     watch_catalogs();
     uint64 before = changes;
     Schemas schemas = schemas_of_extension();
@@ -83,7 +91,7 @@ Schemas load_schemas() {
     return schemas;
 }
 
-void require_name(Oid schema, const char* expected) {
+static void require_name(Oid schema, const char* expected) {
     const char* name = OidIsValid(schema) ? get_namespace_name(schema) : nullptr;
     if (name != nullptr && strcmp(name, expected) != 0)
         ereport(ERROR,
@@ -93,7 +101,7 @@ void require_name(Oid schema, const char* expected) {
                  errhint("ALTER SCHEMA %s RENAME TO %s;", quote_identifier(name), expected)));
 }
 
-Oid find_table(Oid (*schema)(), const char* schema_name, const char* name) {
+static Oid find_table(Oid (*schema)(), const char* schema_name, const char* name) {
     for (int i = 0; i < known_count; i++)
         if (known_tables[i].name == name || strcmp(known_tables[i].name, name) == 0)
             return known_tables[i].table;
@@ -110,14 +118,12 @@ Oid find_table(Oid (*schema)(), const char* schema_name, const char* name) {
 }
 
 // Raises 42704 when the extension is not there.
-Oid require_schema(Oid schema) {
+static Oid require_schema(Oid schema) {
     if (!OidIsValid(schema) || get_namespace_name(schema) == nullptr)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("extension \"pg_interlock\" does not exist")));
     return schema;
 }
-
-} // namespace
 
 Oid own_schema() { return OidIsValid(known_schemas.own) ? known_schemas.own : load_schemas().own; }
 
@@ -148,4 +154,4 @@ Oid own_trigger_function(const char* name) {
                            ObjectIdGetDatum(require_schema(internal_schema())));
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

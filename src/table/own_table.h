@@ -4,7 +4,7 @@
 #include "server/scope.h"
 #include "table/name.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // The extension has two schemas. Users call and read what is in the first; trigger functions, what
 // views call, and tables of the server alone are in the second.
@@ -41,4 +41,4 @@ void as_owner_of(Oid table, Body&& body) {
     as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE, body);
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -3,13 +3,11 @@
 #include "server/concept.h"
 #include "table/own_table.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 // Calls visit(part) for each until it returns true; returns that part.
 template <typename Visit>
-const TablePart* find_part(Visit&& visit) {
+static const TablePart* find_part(Visit&& visit) {
     for (const Concept* each : concepts())
         for (int i = 0; i < each->part_count; i++)
             if (visit(each->parts[i]))
@@ -18,14 +16,12 @@ const TablePart* find_part(Visit&& visit) {
 }
 
 template <typename Visit>
-void each_part(Visit&& visit) {
+static void each_part(Visit&& visit) {
     find_part([&](const TablePart& part) {
         visit(part);
         return false;
     });
 }
-
-} // namespace
 
 void number_parts() {
     int count = 0;
@@ -72,4 +68,4 @@ void load_parts(TableInfo* info, Relation rel, const TriggerDesc* triggers) {
     });
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -7,7 +7,7 @@
 
 #include "table/info.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 struct Mechanism; // table/mechanism.h
 
@@ -63,4 +63,4 @@ void require_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnU
 // Fills in the parts. The triggers are a copy of the relation's.
 void load_parts(TableInfo* info, Relation rel, const TriggerDesc* triggers);
 
-} // namespace interlock
+} // namespace interlock::inline table

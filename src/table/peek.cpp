@@ -1,6 +1,6 @@
 #include "table/peek.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 void warn_unseen(Oid relid, const char* purpose, int sqlstate, const char* why) {
     const char* name = get_rel_name(relid);
@@ -9,4 +9,4 @@ void warn_unseen(Oid relid, const char* purpose, int sqlstate, const char* why) 
                           errdetail("%s", why)));
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -4,7 +4,7 @@
 
 #include "server/subtransaction.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // "could not PURPOSE of "TABLE"", as in "check the history", for a table that is still there.
 void warn_unseen(Oid relid, const char* purpose, int sqlstate, const char* why);
@@ -40,4 +40,4 @@ bool peek(Oid relid, const char* purpose, Look&& look) {
     return unseen.why == nullptr;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

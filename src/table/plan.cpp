@@ -4,12 +4,12 @@
 #include "server/scope.h"
 #include "table/row.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 constexpr int kColumnBytes = MaxHeapAttributeNumber / 8 + 1;
 constexpr int kMaxCachedPlans = 8192; // about 17 kB each
+
+namespace {
 
 struct PlanKey {
     const char* kind;
@@ -22,8 +22,13 @@ struct PlanKey {
     bool is_past_policies;
     uint8 padding[4]; // the key is compared as bytes
 };
+
+} // namespace
+
 static_assert(sizeof(PlanKey) == sizeof(char*) + 2 * sizeof(Oid) + sizeof(AttrNumber) +
                                      kColumnBytes + sizeof(bool) + sizeof(PlanKey::padding));
+
+namespace {
 
 struct PlanEntry {
     PlanKey key;
@@ -36,11 +41,13 @@ struct RetiredPlan {
     RetiredPlan* next;
 };
 
-HTAB* plans = nullptr;
-dlist_head plans_by_use = DLIST_STATIC_INIT(plans_by_use);
-RetiredPlan* retired_plans = nullptr;
+} // namespace
 
-void retire(SPIPlanPtr plan) {
+static HTAB* plans = nullptr;
+static dlist_head plans_by_use = DLIST_STATIC_INIT(plans_by_use);
+static RetiredPlan* retired_plans = nullptr;
+
+static void retire(SPIPlanPtr plan) {
     auto* retired =
         static_cast<RetiredPlan*>(MemoryContextAlloc(TopMemoryContext, sizeof(RetiredPlan)));
     retired->plan = plan;
@@ -48,7 +55,7 @@ void retire(SPIPlanPtr plan) {
     retired_plans = retired;
 }
 
-void free_retired_plans(XactEvent event, void*) {
+static void free_retired_plans(XactEvent event, void*) {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
     while (retired_plans != nullptr) {
@@ -60,7 +67,7 @@ void free_retired_plans(XactEvent event, void*) {
 }
 
 // Takes the entry out and returns its plan.
-SPIPlanPtr remove_entry(PlanEntry* entry) {
+static SPIPlanPtr remove_entry(PlanEntry* entry) {
     SPIPlanPtr plan = entry->plan;
     forget_use(&entry->use);
     hash_search(plans, &entry->key, HASH_REMOVE, nullptr);
@@ -68,7 +75,7 @@ SPIPlanPtr remove_entry(PlanEntry* entry) {
 }
 
 // Whether one more plan can be cached, if need be by evicting one that is not running.
-bool make_room() {
+static bool make_room() {
     while (hash_get_num_entries(plans) >= kMaxCachedPlans) {
         auto* entry = longest_unused<PlanEntry>(&plans_by_use);
         if (entry == nullptr)
@@ -78,7 +85,7 @@ bool make_room() {
     return true;
 }
 
-PlanKey make_plan_key(const PlanShape& shape) {
+static PlanKey make_plan_key(const PlanShape& shape) {
     PlanKey key = {};
     key.relid = shape.relid;
     key.key_index = shape.key;
@@ -91,7 +98,7 @@ PlanKey make_plan_key(const PlanShape& shape) {
 }
 
 // The same call is often repeated, and hashing a key takes longer than comparing it.
-PlanEntry* find_entry(const PlanKey& key) {
+static PlanEntry* find_entry(const PlanKey& key) {
     auto* entry = latest<PlanEntry>(&plans_by_use);
     if (entry != nullptr && memcmp(&entry->key, &key, sizeof(PlanKey)) == 0)
         return entry;
@@ -99,11 +106,11 @@ PlanEntry* find_entry(const PlanKey& key) {
 }
 
 // Whether statistics must not decide how the rows are found: they are older than the rows.
-bool is_planned_at_once(const PlanShape& shape) { return shape.by_index || shape.in_order; }
+static bool is_planned_at_once(const PlanShape& shape) { return shape.by_index || shape.in_order; }
 
 // Makes the generic plan unless there is a valid one: SPI finds it when it runs. The server
 // requires a resource owner for saved plans only.
-void plan_at_once(const PlanShape& shape, SPIPlanPtr plan, bool is_kept) {
+static void plan_at_once(const PlanShape& shape, SPIPlanPtr plan, bool is_kept) {
     with_settings([&] {
         for (const char* setting : {"jit", shape.by_index ? "enable_seqscan" : nullptr,
                                     shape.in_order ? "enable_bitmapscan" : nullptr})
@@ -115,8 +122,6 @@ void plan_at_once(const PlanShape& shape, SPIPlanPtr plan, bool is_kept) {
             ReleaseCachedPlan(cached, is_kept ? CurrentResourceOwner : nullptr);
     });
 }
-
-} // namespace
 
 Statement::Statement() {
     initStringInfo(&text_);
@@ -194,17 +199,15 @@ void initialize_plan_cache() {
     RegisterXactCallback(free_retired_plans, nullptr);
 }
 
-namespace {
-
 // What a rule has put in the place of the statement, and depends on no table.
-bool is_rules(const Query* query) {
+static bool is_rules(const Query* query) {
     return query->commandType == CMD_UTILITY || query->rtable == NIL;
 }
 
 // The table of a statement is the first of its range table, as the parser makes it
 // (setTargetTable); policies and rules may name any others. What a rule has made of the statement
 // (rewriteRuleAction) has it at some place.
-bool is_of_table(const Query* query, const CachedPlanSource* source, Oid relid) {
+static bool is_of_table(const Query* query, const CachedPlanSource* source, Oid relid) {
     if (is_rules(query))
         return true;
     auto* first = static_cast<RangeTblEntry*>(linitial(query->rtable));
@@ -213,7 +216,7 @@ bool is_of_table(const Query* query, const CachedPlanSource* source, Oid relid) 
                : list_member_oid(source->relationOids, relid);
 }
 
-bool is_empty(const CachedPlanSource* source) {
+static bool is_empty(const CachedPlanSource* source) {
     ListCell* cell;
     foreach (cell, source->query_list)
         if (!is_rules(static_cast<Query*>(lfirst(cell))))
@@ -222,7 +225,7 @@ bool is_empty(const CachedPlanSource* source) {
 }
 
 // Dropping the rule does not make it invalid.
-bool outlives_rules(SPIPlanPtr plan) {
+static bool outlives_rules(SPIPlanPtr plan) {
     ListCell* cell;
     foreach (cell, SPI_plan_get_plan_sources(plan))
         if (is_empty(static_cast<CachedPlanSource*>(lfirst(cell))))
@@ -230,7 +233,7 @@ bool outlives_rules(SPIPlanPtr plan) {
     return false;
 }
 
-bool names_table(SPIPlanPtr plan, Oid relid) {
+static bool names_table(SPIPlanPtr plan, Oid relid) {
     ListCell* cell;
     foreach (cell, SPI_plan_get_plan_sources(plan)) {
         auto* source = static_cast<CachedPlanSource*>(lfirst(cell));
@@ -243,7 +246,7 @@ bool names_table(SPIPlanPtr plan, Oid relid) {
 }
 
 // The extension's own tables are not locked before: one can be gone, and another in its place.
-void require_table(SPIPlanPtr plan, Oid relid) {
+static void require_table(SPIPlanPtr plan, Oid relid) {
     if (!OidIsValid(relid) || names_table(plan, relid))
         return;
     const char* name = get_rel_name(relid);
@@ -253,12 +256,10 @@ void require_table(SPIPlanPtr plan, Oid relid) {
                         errhint("Call it again.")));
 }
 
-bool is_usable(SPIPlanPtr plan, Oid relid) {
+static bool is_usable(SPIPlanPtr plan, Oid relid) {
     return SPI_plan_is_valid(plan) &&
            (!OidIsValid(relid) || (names_table(plan, relid) && !outlives_rules(plan)));
 }
-
-} // namespace
 
 SPIPlanPtr find_plan(const PlanShape& shape) {
     PlanEntry* entry = find_entry(make_plan_key(shape));
@@ -275,9 +276,7 @@ SPIPlanPtr find_plan(const PlanShape& shape) {
     return plan;
 }
 
-namespace {
-
-void keep(const PlanShape& shape, SPIPlanPtr plan) {
+static void keep(const PlanShape& shape, SPIPlanPtr plan) {
     PlanKey key = make_plan_key(shape);
     bool found;
     auto* entry = static_cast<PlanEntry*>(hash_search(plans, &key, HASH_ENTER, &found));
@@ -289,8 +288,6 @@ void keep(const PlanShape& shape, SPIPlanPtr plan) {
     }
     entry->plan = plan;
 }
-
-} // namespace
 
 TablePlan table_plan(SPIPlanPtr plan, Oid relid) {
     auto* result = static_cast<PreparedTablePlan*>(palloc(sizeof(PreparedTablePlan)));
@@ -316,16 +313,12 @@ SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement) {
     return plan;
 }
 
-namespace {
-
-uint64 check_run(int result, TablePlan plan) {
+static uint64 check_run(int result, TablePlan plan) {
     if (result < 0)
         elog(ERROR, "could not run a plan: %s", SPI_result_code_string(result));
     require_table(plan->plan, plan->relid);
     return SPI_processed;
 }
-
-} // namespace
 
 uint64 run_plan(TablePlan plan, const Parameters& parameters, long limit) {
     return check_run(
@@ -338,9 +331,7 @@ uint64 run_plan_as_of(Snapshot snapshot, TablePlan plan, const Parameters& param
                      plan);
 }
 
-namespace {
-
-void require_type(int column, Oid type) {
+static void require_type(int column, Oid type) {
     TupleDesc columns = SPI_tuptable != nullptr ? SPI_tuptable->tupdesc : nullptr;
     if (columns == nullptr || columns->natts <= column ||
         TupleDescAttr(columns, column)->atttypid != type)
@@ -350,11 +341,9 @@ void require_type(int column, Oid type) {
                                 "renamed or altered its columns.")));
 }
 
-Oid type_of(const TableInfo* info, AttrNumber column) {
+static Oid type_of(const TableInfo* info, AttrNumber column) {
     return TupleDescAttr(info->columns, column - 1)->atttypid;
 }
-
-} // namespace
 
 void require_result(std::initializer_list<Oid> types) {
     int column = 0;
@@ -397,4 +386,4 @@ List* query_oids(const char* text) {
     return oids;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -11,7 +11,7 @@
 #include "table/key.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 struct Changes;
 
@@ -134,4 +134,4 @@ List* query_oids(const char* text);
 static_assert(std::is_trivially_destructible_v<Statement>);
 static_assert(std::is_trivially_destructible_v<Parameters>);
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -3,11 +3,9 @@
 #include "server/error.h"
 #include "server/subtransaction.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
-namespace {
-
-HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json) {
+static HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json) {
     auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * columns->natts));
     auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * columns->natts));
     memset(nulls, true, columns->natts);
@@ -22,7 +20,7 @@ HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json) {
 }
 
 // Whether the text may be JSON that jsonb does not take.
-bool may_be_no_jsonb(const char* json) {
+static bool may_be_no_jsonb(const char* json) {
     for (const char* at = json; *at != '\0'; at++)
         if ((at[0] == '\\' && at[1] == 'u') ||
             (at[0] >= '0' && at[0] <= '9' && (at[1] == 'e' || at[1] == 'E')))
@@ -31,7 +29,7 @@ bool may_be_no_jsonb(const char* json) {
 }
 
 // False when the text is no value of the input function's type.
-bool reads(PGFunction input, const char* text, Datum* value) {
+static bool reads(PGFunction input, const char* text, Datum* value) {
     ErrorData* error = attempt([&] { *value = DirectFunctionCall1(input, CStringGetDatum(text)); });
     if (error != nullptr && !is_of_input(error->sqlerrcode))
         ReThrowError(error);
@@ -39,7 +37,7 @@ bool reads(PGFunction input, const char* text, Datum* value) {
 }
 
 // The value of a column of type json or jsonb that jsonb_populate_record reads as another one.
-bool read_json(Form_pg_attribute attribute, const JsonbValue& member, Datum* value) {
+static bool read_json(Form_pg_attribute attribute, const JsonbValue& member, Datum* value) {
     if (member.type == jbvNull && attribute->attnotnull) {
         *value = DirectFunctionCall1(attribute->atttypid == JSONOID ? json_in : jsonb_in,
                                      CStringGetDatum("null"));
@@ -51,7 +49,7 @@ bool read_json(Form_pg_attribute attribute, const JsonbValue& member, Datum* val
     return may_be_no_jsonb(text) && reads(json_in, text, value) && jsonb_of_text(text) == nullptr;
 }
 
-HeapTuple with_json(TupleDesc columns, Jsonb* json, HeapTuple row) {
+static HeapTuple with_json(TupleDesc columns, Jsonb* json, HeapTuple row) {
     for (int i = 0; i < columns->natts; i++) {
         Form_pg_attribute attribute = TupleDescAttr(columns, i);
         if (attribute->atttypid != JSONOID && attribute->atttypid != JSONBOID)
@@ -67,8 +65,6 @@ HeapTuple with_json(TupleDesc columns, Jsonb* json, HeapTuple row) {
     }
     return row;
 }
-
-} // namespace
 
 Jsonb* jsonb_of_text(char* json) {
     Datum value = 0;
@@ -102,4 +98,4 @@ void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory) {
     fmgr_info_set_expr(reinterpret_cast<Node*>(call), populate);
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -3,7 +3,7 @@
 
 #include "table/info.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // A row with the members of the object and nulls elsewhere, as jsonb_populate_record does it. But
 // the inverse of row_to_jsonb (table/row_json.h) in two cases: a null for a column of json or jsonb
@@ -37,4 +37,4 @@ Jsonb* with_members(Jsonb* object, Keep&& keep) {
                                               makeArrayResult(others, CurrentMemoryContext)));
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -4,7 +4,7 @@
 #include "table/load.h"
 #include "table/part.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 namespace {
 
@@ -16,25 +16,27 @@ struct CacheEntry {
     LastUse use;
 };
 
+} // namespace
+
 // Exceeded only while one transaction uses more tables: it has a lock on each.
 constexpr int kMaxCachedTables = 8192; // about 8 kB each
 
-HTAB* cache = nullptr;
-dlist_head entries_by_use = DLIST_STATIC_INIT(entries_by_use);
+static HTAB* cache = nullptr;
+static dlist_head entries_by_use = DLIST_STATIC_INIT(entries_by_use);
 
-void retire(TableInfo* info) {
+static void retire(TableInfo* info) {
     // A verb further up the stack may still read this metadata, so it lives on until the
     // transaction ends.
     MemoryContextSetParent(info->memory, TopTransactionContext);
 }
 
-void mark_stale(CacheEntry* entry) {
+static void mark_stale(CacheEntry* entry) {
     entry->changes++;
     if (entry->info != nullptr)
         entry->info->valid = false;
 }
 
-void invalidate(Datum, Oid relid) {
+static void invalidate(Datum, Oid relid) {
     if (cache == nullptr)
         return;
     if (OidIsValid(relid)) {
@@ -49,7 +51,7 @@ void invalidate(Datum, Oid relid) {
         mark_stale(entry);
 }
 
-void make_room() {
+static void make_room() {
     while (hash_get_num_entries(cache) >= kMaxCachedTables) {
         auto* entry = longest_unused<CacheEntry>(&entries_by_use);
         if (entry == nullptr)
@@ -61,7 +63,7 @@ void make_room() {
     }
 }
 
-CacheEntry* find_entry(Oid relid) {
+static CacheEntry* find_entry(Oid relid) {
     auto* entry = latest<CacheEntry>(&entries_by_use);
     if (entry == nullptr || entry->relid != relid)
         entry = static_cast<CacheEntry*>(hash_search(cache, &relid, HASH_FIND, nullptr));
@@ -78,12 +80,12 @@ CacheEntry* find_entry(Oid relid) {
 }
 
 // As table_open() does: a subtransaction that was rolled back leaves what it had seen.
-void revalidate(Relation rel) {
+static void revalidate(Relation rel) {
     if (!rel->rd_isvalid)
         RelationClose(RelationIdGetRelation(RelationGetRelid(rel)));
 }
 
-TableInfo* load(CacheEntry* entry, Relation rel) {
+static TableInfo* load(CacheEntry* entry, Relation rel) {
     revalidate(rel);
     uint64 changes = entry->changes;
     TableInfo* info = load_table_info(rel);
@@ -93,14 +95,16 @@ TableInfo* load(CacheEntry* entry, Relation rel) {
     return info;
 }
 
-bool is_right(const CacheEntry* entry) { return entry->info != nullptr && entry->info->valid; }
+static bool is_right(const CacheEntry* entry) {
+    return entry->info != nullptr && entry->info->valid;
+}
 
-[[noreturn]] void raise_missing(Oid relid) {
+[[noreturn]] static void raise_missing(Oid relid) {
     ereport(ERROR,
             (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("table with OID %u does not exist", relid)));
 }
 
-[[noreturn]] void refuse(Oid relid, AclResult why) {
+[[noreturn]] static void refuse(Oid relid, AclResult why) {
     const char* name = get_rel_name(relid);
     if (name == nullptr) // dropped just now
         raise_missing(relid);
@@ -109,7 +113,7 @@ bool is_right(const CacheEntry* entry) { return entry->info != nullptr && entry-
 }
 
 // As for LOCK TABLE: requires one of the privileges on the table or on any column.
-void require_privilege(Oid relid, AclMode needed) {
+static void require_privilege(Oid relid, AclMode needed) {
     if (has_any_privilege(relid, needed))
         return;
     if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
@@ -117,14 +121,14 @@ void require_privilege(Oid relid, AclMode needed) {
     refuse(relid, ACLCHECK_NO_PRIV);
 }
 
-void require_ownership(Oid relid) {
+static void require_ownership(Oid relid) {
     if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
         raise_missing(relid);
     if (!owns_relation(relid, GetUserId()))
         refuse(relid, ACLCHECK_NOT_OWNER);
 }
 
-[[noreturn]] void refuse_system_table(Oid relid) {
+[[noreturn]] static void refuse_system_table(Oid relid) {
     const char* name = get_rel_name(relid);
     if (name == nullptr)
         raise_missing(relid);
@@ -132,19 +136,21 @@ void require_ownership(Oid relid) {
                     errhint("Only user tables can be used with pg_interlock.")));
 }
 
-bool is_table(char kind) { return kind == RELKIND_RELATION || kind == RELKIND_PARTITIONED_TABLE; }
+static bool is_table(char kind) {
+    return kind == RELKIND_RELATION || kind == RELKIND_PARTITIONED_TABLE;
+}
 
-[[noreturn]] void refuse_kind(const char* name) {
+[[noreturn]] static void refuse_kind(const char* name) {
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a table", name),
                     errhint("Ordinary and partitioned tables are supported.")));
 }
 
-[[noreturn]] void refuse_other_temp() {
+[[noreturn]] static void refuse_other_temp() {
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("cannot access temporary tables of other sessions")));
 }
 
-Relation open_of_right_kind(Oid relid, LOCKMODE mode) {
+static Relation open_of_right_kind(Oid relid, LOCKMODE mode) {
     Relation rel = try_relation_open(relid, mode);
     if (rel == nullptr)
         raise_missing(relid);
@@ -158,7 +164,7 @@ Relation open_of_right_kind(Oid relid, LOCKMODE mode) {
 // Checks before the lock is acquired, so that no role locks a table that it may not use or that
 // does not exist. Checks again when anything has changed meanwhile, as the wait may have been long.
 template <typename Require>
-Relation open_if_allowed(Oid relid, LOCKMODE mode, Require&& require) {
+static Relation open_if_allowed(Oid relid, LOCKMODE mode, Require&& require) {
     uint64 changes = SharedInvalidMessageCounter;
     require();
     if (relid < FirstNormalObjectId)
@@ -168,8 +174,6 @@ Relation open_if_allowed(Oid relid, LOCKMODE mode, Require&& require) {
         require();
     return rel;
 }
-
-} // namespace
 
 void initialize_relation_cache() {
     number_parts();
@@ -238,4 +242,4 @@ void check_table(Oid relid, AclMode any_of) {
         refuse_other_temp();
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -7,7 +7,7 @@
 #include "table/name.h"
 #include "table/trigger.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 void initialize_relation_cache();
 
@@ -46,4 +46,4 @@ bool may_see_counts(Oid relid);
 // Closes the relation and keeps its lock.
 inline void close_table(Relation rel) { table_close(rel, NoLock); }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -3,14 +3,12 @@
 #include "server/scope.h"
 #include "table/part.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 // --- Our own BEFORE triggers
 // -----------------------------------------------------------------------
 
-bool has_check(const TableInfo* info, RowCheck check) {
+static bool has_check(const TableInfo* info, RowCheck check) {
     for (int i = 0; i < info->row_check_count; i++)
         if (info->row_checks[i] == check)
             return true;
@@ -20,7 +18,7 @@ bool has_check(const TableInfo* info, RowCheck check) {
 // The checks of our BEFORE UPDATE triggers, each once: one check stands for all triggers of its
 // function, which must then fire one after the other. Returns false when some trigger does more, or
 // is not ours.
-bool load_row_checks(TableInfo* info, const TriggerDesc* triggers) {
+static bool load_row_checks(TableInfo* info, const TriggerDesc* triggers) {
     int count = triggers != nullptr ? triggers->numtriggers : 0;
     info->row_checks = static_cast<RowCheck*>(palloc(sizeof(RowCheck) * Max(count, 1)));
     for (int i = 0; i < count; i++) {
@@ -46,11 +44,11 @@ bool load_row_checks(TableInfo* info, const TriggerDesc* triggers) {
 // -----------------------------------------------------------------------------------
 
 // An immutable function of the server neither waits nor depends on the current user.
-bool is_more_than_computing(Oid function, void*) {
+static bool is_more_than_computing(Oid function, void*) {
     return !is_built_in(function) || func_volatile(function) != PROVOLATILE_IMMUTABLE;
 }
 
-bool does_more_than_compute(Node* node, void* context) {
+static bool does_more_than_compute(Node* node, void* context) {
     if (node == nullptr)
         return false;
     if (IsA(node, CoerceToDomain) || IsA(node, SQLValueFunction) || IsA(node, NextValueExpr) ||
@@ -59,9 +57,9 @@ bool does_more_than_compute(Node* node, void* context) {
     return walk_expression(node, does_more_than_compute, context);
 }
 
-bool is_users_function(Oid function, void*) { return !is_built_in(function); }
+static bool is_users_function(Oid function, void*) { return !is_built_in(function); }
 
-bool calls_users_code(Node* node, void* context) {
+static bool calls_users_code(Node* node, void* context) {
     if (node == nullptr)
         return false;
     if (IsA(node, CoerceToDomain) || is_json_expression(node) ||
@@ -70,12 +68,12 @@ bool calls_users_code(Node* node, void* context) {
     return walk_expression(node, calls_users_code, context);
 }
 
-bool is_any(Oid, void*) { return true; }
+static bool is_any(Oid, void*) { return true; }
 
 // Planning evaluates such a call. Its result may depend on a setting, on catalogs without
 // invalidation (bytea_output, text search), and on the privileges of the caller.
 // The context is whether what was walked before it has a column.
-bool calls_with_constants(Node* node, void* context) {
+static bool calls_with_constants(Node* node, void* context) {
     CHECK_FOR_INTERRUPTS(); // anybody can make a check of gigabytes
     if (node == nullptr)
         return false;
@@ -88,7 +86,7 @@ bool calls_with_constants(Node* node, void* context) {
     return false;
 }
 
-bool does_more_than_compute(const char* text) {
+static bool does_more_than_compute(const char* text) {
     return does_more_than_compute(static_cast<Node*>(stringToNode(text)), nullptr);
 }
 
@@ -96,12 +94,12 @@ bool does_more_than_compute(const char* text) {
 // ----------------------------------------------------------------------------
 
 // These call functions of their elements' types.
-bool is_composed(Oid type) {
+static bool is_composed(Oid type) {
     return type == ANYARRAYOID || type == RECORDOID || type == ANYRANGEOID ||
            type == ANYMULTIRANGEOID;
 }
 
-bool calls_others(Relation index) {
+static bool calls_others(Relation index) {
     if (!is_built_in(index->rd_rel->relam) || index->rd_index->indisexclusion)
         return true;
     int columns = IndexRelationGetNumberOfKeyAttributes(index);
@@ -114,14 +112,14 @@ bool calls_others(Relation index) {
     return false;
 }
 
-bool has_code(HeapTuple index, AttrNumber attribute) {
+static bool has_code(HeapTuple index, AttrNumber attribute) {
     bool is_null;
     Datum code = SysCacheGetAttr(INDEXRELID, index, attribute, &is_null);
     return !is_null && does_more_than_compute(TextDatumGetCString(code));
 }
 
 // Returns only_computes.
-bool load_index(TableInfo* info, Oid index_oid) {
+static bool load_index(TableInfo* info, Oid index_oid) {
     Relation index = index_open(index_oid, AccessShareLock);
     info->index_count++;
     info->unique_count += index->rd_index->indisunique;
@@ -130,7 +128,7 @@ bool load_index(TableInfo* info, Oid index_oid) {
     return computes;
 }
 
-bool load_indexes(TableInfo* info, Relation rel) {
+static bool load_indexes(TableInfo* info, Relation rel) {
     bool compute = true;
     ListCell* cell;
     foreach (cell, RelationGetIndexList(rel))
@@ -139,7 +137,7 @@ bool load_indexes(TableInfo* info, Relation rel) {
 }
 
 // Returns whether it only computes.
-bool load_check(TableCheck* check, const char* text) {
+static bool load_check(TableCheck* check, const char* text) {
     auto* expression = static_cast<Expr*>(stringToNode(text));
     auto* node = reinterpret_cast<Node*>(expression);
     bool computes = !does_more_than_compute(node, nullptr);
@@ -151,7 +149,7 @@ bool load_check(TableCheck* check, const char* text) {
 
 // Their text is parsed here once: the executor would parse it for each statement, which costs more
 // than writing a row. The memory of parsing and planning is freed.
-bool load_checks(TableInfo* info) {
+static bool load_checks(TableInfo* info) {
     const TupleConstr* constraints = info->columns->constr;
     if (constraints == nullptr || constraints->num_check == 0)
         return true;
@@ -171,8 +169,6 @@ bool load_checks(TableInfo* info) {
     MemoryContextDelete(scratch);
     return compute;
 }
-
-} // namespace
 
 void load_code(TableInfo* info, Relation rel, const TriggerDesc* triggers) {
     info->runs_code = inserting_runs_code(rel);
@@ -221,4 +217,4 @@ bool inserting_runs_code(Relation rel) {
            (constraints != nullptr && (constraints->num_check > 0 || constraints->num_defval > 0));
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

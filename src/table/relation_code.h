@@ -3,7 +3,7 @@
 
 #include "table/info.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // Whether it is the server's own, which cannot be dropped or replaced.
 inline bool is_built_in(Oid object) { return object < FirstUnpinnedObjectId; }
@@ -29,4 +29,4 @@ bool calls_users_code(Node* expression);
 // columns change without an invalidation of the tables that have columns of it.
 bool reading_runs_code(Oid type);
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -4,20 +4,18 @@
 #include "table/plan.h"
 #include "table/relation.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 // A foreign key that deletes or changes rows of another table runs that table's triggers as the
 // user that deletes here; one that only reads runs as the other table's owner.
-bool writes_elsewhere(const Trigger& trigger) {
+static bool writes_elsewhere(const Trigger& trigger) {
     return trigger.tgfoid == F_RI_FKEY_CASCADE_DEL || trigger.tgfoid == F_RI_FKEY_SETNULL_DEL ||
            trigger.tgfoid == F_RI_FKEY_SETDEFAULT_DEL;
 }
 
 // Not the owner of a function chooses its arguments in a condition, but who made the trigger: of
 // the server's functions many run what they are given (query_to_xml, table_to_xml).
-bool may_run_code(Oid function, void* owner) {
+static bool may_run_code(Oid function, void* owner) {
     Oid other = owner_of_function(function);
     if (!superuser_arg(other))
         return other != *static_cast<Oid*>(owner);
@@ -26,14 +24,14 @@ bool may_run_code(Oid function, void* owner) {
     return volatility != PROVOLATILE_IMMUTABLE && !is_fixed;
 }
 
-bool has_untrusted_function(Node* node, void* owner) {
+static bool has_untrusted_function(Node* node, void* owner) {
     return node != nullptr &&
            (is_json_expression(node) || check_functions_in_node(node, may_run_code, owner) ||
             walk_expression(node, has_untrusted_function, owner));
 }
 
 // A domain has checks, and comparing values of a type runs functions of its operator class.
-bool has_untrusted_type(Oid trigger, Oid owner) {
+static bool has_untrusted_type(Oid trigger, Oid owner) {
     List* types = query_oids(
         psprintf("SELECT t.oid FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_type t ON t.oid "
                  "OPERATOR(pg_catalog.=) d.refobjid JOIN pg_catalog.pg_roles r ON r.oid "
@@ -46,17 +44,15 @@ bool has_untrusted_type(Oid trigger, Oid owner) {
     return types != NIL;
 }
 
-bool has_untrusted_condition(const Trigger& trigger, Oid owner) {
+static bool has_untrusted_condition(const Trigger& trigger, Oid owner) {
     return trigger.tgqual != nullptr &&
            (has_untrusted_function(static_cast<Node*>(stringToNode(trigger.tgqual)), &owner) ||
             has_untrusted_type(trigger.tgoid, owner));
 }
 
-const char* doing(int16 event) {
+static const char* doing(int16 event) {
     return event == TRIGGER_TYPE_DELETE ? "deleting from" : "writing to";
 }
-
-} // namespace
 
 void refuse_untrusted_triggers(Relation rel, int16 event) {
     Oid owner = rel->rd_rel->relowner;
@@ -92,20 +88,16 @@ bool may_read_all(Relation rel, Oid user) {
            check_enable_rls(relid, user, true) != RLS_ENABLED;
 }
 
-namespace {
-
 // Whether the message can have values of the row in it: types also refuse values as a syntax error
 // (tsquery, jsonpath), or as an unknown name (regclass). The messages of 42501 are not of this
 // kind.
-bool may_tell_values(int sqlstate) {
+static bool may_tell_values(int sqlstate) {
     int category = ERRCODE_TO_CATEGORY(sqlstate);
     return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_FEATURE_NOT_SUPPORTED ||
            category == ERRCODE_INVALID_SCHEMA_NAME ||
            (category == ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION &&
             sqlstate != ERRCODE_INSUFFICIENT_PRIVILEGE);
 }
-
-} // namespace
 
 void raise_without_row(MemoryContext context, const char* table) {
     MemoryContextSwitchTo(context);
@@ -155,4 +147,4 @@ uint64 write_own_table(const char* table, int16 event, const char* statement, in
     return written;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -10,7 +10,7 @@
 #include "table/name.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // Runs body() with `user`'s rights in a security-restricted operation, as REINDEX and ANALYZE do
 // it: no SET ROLE, temporary tables, prepared statements, LISTEN, held cursors or deferred
@@ -110,4 +110,4 @@ pg_noinline void hiding_row(Relation rel, Body&& body) {
 uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,
                        Datum* values, const bool* nulls = nullptr);
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -6,21 +6,19 @@
 #include "table/populate.h"
 #include "table/row_json.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 constexpr const char* kChangesHint = "Give {\"column\": value, ...}.";
 
 // The table's key is what history and other tables know the row by. Of another key that names the
 // row: the call would not find the row again that it has written.
-bool is_in_key(const TableInfo* info, const Key& key, AttrNumber attnum) {
+static bool is_in_key(const TableInfo* info, const Key& key, AttrNumber attnum) {
     return bms_is_member(attnum, info->key.attnums) ||
            (!is_named_by_table_key(info, key) && bms_is_member(attnum, key.by->attnums));
 }
 
 // Whether the member of `changes` for that column is the value by which the key names the row.
-bool repeats_key(const TableInfo* info, const Key& key, AttrNumber attnum, Jsonb* changes) {
+static bool repeats_key(const TableInfo* info, const Key& key, AttrNumber attnum, Jsonb* changes) {
     for (int i = 0; i < key.by->count; i++) {
         const KeyColumn& column = key.by->columns[i];
         if (column.attnum != attnum)
@@ -36,7 +34,7 @@ bool repeats_key(const TableInfo* info, const Key& key, AttrNumber attnum, Jsonb
 }
 
 // The row may be there, or yet to be inserted under the key.
-int hint_key_column(const TableInfo* info, const Key& key, AttrNumber attnum) {
+static int hint_key_column(const TableInfo* info, const Key& key, AttrNumber attnum) {
     if (!bms_is_member(attnum, info->key.attnums))
         return errhint(
             "Leave it out of the changes, give the value that the key has, or name the "
@@ -52,14 +50,15 @@ int hint_key_column(const TableInfo* info, const Key& key, AttrNumber attnum) {
                      list_of_columns(info, info->key));
 }
 
-[[noreturn]] void refuse_key_column(const TableInfo* info, const Key& key, AttrNumber attnum) {
+[[noreturn]] static void refuse_key_column(const TableInfo* info, const Key& key,
+                                           AttrNumber attnum) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("column \"%s\" is part of the key and cannot be changed",
                            column_name(info, attnum)),
                     hint_key_column(info, key, attnum)));
 }
 
-void refuse_managed_key(const TableInfo* info, const Key& key, const Bitmapset* managed) {
+static void refuse_managed_key(const TableInfo* info, const Key& key, const Bitmapset* managed) {
     if (is_named_by_table_key(info, key) || !bms_overlap(key.by->attnums, managed))
         return;
     int attnum = bms_next_member(bms_intersect(key.by->attnums, managed), -1);
@@ -71,8 +70,9 @@ void refuse_managed_key(const TableInfo* info, const Key& key, const Bitmapset* 
 }
 
 // The column of a member; InvalidAttrNumber for one that only repeats the key.
-AttrNumber changeable_column(Relation rel, const TableInfo* info, const Key& key,
-                             const JsonbValue& member, Jsonb* changes, const Bitmapset* managed) {
+static AttrNumber changeable_column(Relation rel, const TableInfo* info, const Key& key,
+                                    const JsonbValue& member, Jsonb* changes,
+                                    const Bitmapset* managed) {
     std::string_view given(member.val.string.val, member.val.string.len);
     AttrNumber attnum = find_attribute(info->columns, given);
     if (attnum == InvalidAttrNumber)
@@ -100,14 +100,18 @@ AttrNumber changeable_column(Relation rel, const TableInfo* info, const Key& key
     return attnum;
 }
 
+namespace {
+
 // The members of the object, by column.
 struct Members {
     Bitmapset* columns;
     JsonbValue* values; // attribute number - 1
 };
 
-Members read_members(Relation rel, const TableInfo* info, const Key& key, Jsonb* json,
-                     const Bitmapset* managed) {
+} // namespace
+
+static Members read_members(Relation rel, const TableInfo* info, const Key& key, Jsonb* json,
+                            const Bitmapset* managed) {
     Members members = {};
     members.values = static_cast<JsonbValue*>(palloc(sizeof(JsonbValue) * info->columns->natts));
     JsonbIterator* iterator = JsonbIteratorInit(&json->root);
@@ -127,12 +131,12 @@ Members read_members(Relation rel, const TableInfo* info, const Key& key, Jsonb*
 }
 
 // A number as the input function of an integer type reads it.
-Datum read_integer(PGFunction input, const JsonbValue& value) {
+static Datum read_integer(PGFunction input, const JsonbValue& value) {
     return DirectFunctionCall1(
         input, DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
 }
 
-bool is_plain_type(Form_pg_attribute attribute) {
+static bool is_plain_type(Form_pg_attribute attribute) {
     switch (attribute->atttypid) {
     case BOOLOID:
     case INT2OID:
@@ -149,8 +153,8 @@ bool is_plain_type(Form_pg_attribute attribute) {
 
 // Reads the commonest values as jsonb_populate_record does, by a shorter path. Returns false for
 // those.
-bool read_plain(Form_pg_attribute attribute, const JsonbValue& value, Datum* result,
-                bool* is_null) {
+static bool read_plain(Form_pg_attribute attribute, const JsonbValue& value, Datum* result,
+                       bool* is_null) {
     Oid type = attribute->atttypid;
     *is_null = value.type == jbvNull;
     if (!is_plain_type(attribute))
@@ -175,7 +179,7 @@ bool read_plain(Form_pg_attribute attribute, const JsonbValue& value, Datum* res
     return true;
 }
 
-bool read_plainly(const TableInfo* info, const Members& members, Changes* changes) {
+static bool read_plainly(const TableInfo* info, const Members& members, Changes* changes) {
     for (int i = 0; i < changes->count; i++) {
         int position = changes->attnums[i] - 1;
         if (!read_plain(TupleDescAttr(info->columns, position), members.values[position],
@@ -185,14 +189,12 @@ bool read_plainly(const TableInfo* info, const Members& members, Changes* change
     return true;
 }
 
-void read_as_record(const TableInfo* info, Jsonb* json, Changes* changes) {
+static void read_as_record(const TableInfo* info, Jsonb* json, Changes* changes) {
     HeapTuple row = row_from_jsonb(info, json);
     for (int i = 0; i < changes->count; i++)
         changes->values[i] =
             heap_getattr(row, changes->attnums[i], info->columns, &changes->nulls[i]);
 }
-
-} // namespace
 
 Changes parse_changes(Relation rel, const TableInfo* info, const Key& key, Jsonb* json,
                       const Bitmapset* managed) {
@@ -268,9 +270,7 @@ Bitmapset* readable_columns(Relation rel) {
     return columns;
 }
 
-namespace {
-
-bool passes_row_security(Relation table, HeapTuple row) {
+static bool passes_row_security(Relation table, HeapTuple row) {
     Oid relid = RelationGetRelid(table);
     if (check_enable_rls(relid, InvalidOid, true) != RLS_ENABLED)
         return true;
@@ -291,7 +291,7 @@ bool passes_row_security(Relation table, HeapTuple row) {
 }
 
 // Adds the columns of a row of `rel` that can be read from `table`.
-Bitmapset* add_readable(Bitmapset* columns, Relation table, Relation rel, HeapTuple row) {
+static Bitmapset* add_readable(Bitmapset* columns, Relation table, Relation rel, HeapTuple row) {
     if (!passes_row_security(table, row))
         return columns;
     Bitmapset* readable = readable_columns(table);
@@ -301,8 +301,6 @@ Bitmapset* add_readable(Bitmapset* columns, Relation table, Relation rel, HeapTu
     }
     return columns;
 }
-
-} // namespace
 
 Bitmapset* readable_columns(Relation rel, HeapTuple row) {
     Bitmapset* columns = add_readable(nullptr, rel, rel, row);
@@ -322,4 +320,4 @@ const char* readable_key(const TableInfo* info, const Bitmapset* readable, HeapT
                                                       : nullptr;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

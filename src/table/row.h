@@ -6,7 +6,7 @@
 #include "table/relation.h"
 #include "table/row_values.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // New values for some columns, in column order.
 struct Changes {
@@ -48,4 +48,4 @@ Bitmapset* readable_columns(Relation rel, HeapTuple row);
 // The row's key as JSON for an error; null when the error may not show it.
 const char* readable_key(const TableInfo* info, const Bitmapset* readable, HeapTuple row);
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -3,12 +3,10 @@
 #include "table/json_form.h"
 #include "table/populate.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 // jsonb stores short names before long ones, and those of one length by their bytes.
-int compare_names(const void* left, const void* right, void* columns) {
+static int compare_names(const void* left, const void* right, void* columns) {
     auto name = [&](const void* column) {
         AttrNumber attnum = *static_cast<const AttrNumber*>(column);
         return NameStr(TupleDescAttr(static_cast<TupleDesc>(columns), attnum - 1)->attname);
@@ -22,10 +20,11 @@ int compare_names(const void* left, const void* right, void* columns) {
 
 // --- Values --------------------------------------------------------------------------------------
 
-JsonbValue value_to_json(Oid type, Datum value, bool is_null);
-JsonbValue fields_to_json(TupleDesc columns, const JsonMembers& members, const RowValues& row);
+static JsonbValue value_to_json(Oid type, Datum value, bool is_null);
+static JsonbValue fields_to_json(TupleDesc columns, const JsonMembers& members,
+                                 const RowValues& row);
 
-JsonbValue string_to_json(const char* text, size_t length) {
+static JsonbValue string_to_json(const char* text, size_t length) {
     if (length > JENTRY_OFFLENMASK)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("string too long to represent as jsonb string")));
@@ -36,13 +35,13 @@ JsonbValue string_to_json(const char* text, size_t length) {
     return json;
 }
 
-JsonbValue string_to_json(const char* text) { return string_to_json(text, strlen(text)); }
+static JsonbValue string_to_json(const char* text) { return string_to_json(text, strlen(text)); }
 
-JsonbValue text_to_json(const JsonForm& form, Datum value) {
+static JsonbValue text_to_json(const JsonForm& form, Datum value) {
     return string_to_json(OidOutputFunctionCall(form.output, value));
 }
 
-JsonbValue number_to_json(Numeric number) {
+static JsonbValue number_to_json(Numeric number) {
     JsonbValue json = {};
     json.type = jbvNumeric;
     json.val.numeric = number;
@@ -50,7 +49,7 @@ JsonbValue number_to_json(Numeric number) {
 }
 
 // JSON has no numbers that are none, or infinite.
-JsonbValue numeric_to_json(Numeric number) {
+static JsonbValue numeric_to_json(Numeric number) {
     if (numeric_is_nan(number) || numeric_is_inf(number))
         return string_to_json(
             DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(number))));
@@ -58,7 +57,7 @@ JsonbValue numeric_to_json(Numeric number) {
 }
 
 // Nor has jsonb one that is -0.
-JsonbValue float_to_json(const JsonForm& form, Datum value) {
+static JsonbValue float_to_json(const JsonForm& form, Datum value) {
     double number = form.base == FLOAT4OID ? DatumGetFloat4(value) : DatumGetFloat8(value);
     char* text = OidOutputFunctionCall(form.output, value);
     if (!std::isfinite(number) || (number == 0 && std::signbit(number)))
@@ -69,14 +68,14 @@ JsonbValue float_to_json(const JsonForm& form, Datum value) {
 
 // --- JSON in JSON --------------------------------------------------------------------------------
 
-JsonbValue json_to_json(JsonbContainer* container);
+static JsonbValue json_to_json(JsonbContainer* container);
 
-JsonbValue member_to_json(const JsonbValue& member) {
+static JsonbValue member_to_json(const JsonbValue& member) {
     return member.type == jbvBinary ? json_to_json(member.val.binary.data) : member;
 }
 
 // An array or object in the form in which it can be a member.
-JsonbValue json_to_json(JsonbContainer* container) {
+static JsonbValue json_to_json(JsonbContainer* container) {
     check_stack_depth();
     JsonbValue result = {};
     JsonbIterator* iterator = JsonbIteratorInit(container);
@@ -106,7 +105,7 @@ JsonbValue json_to_json(JsonbContainer* container) {
     return result;
 }
 
-JsonbValue jsonb_to_json(Jsonb* json) {
+static JsonbValue jsonb_to_json(Jsonb* json) {
     if (!JB_ROOT_IS_SCALAR(json))
         return json_to_json(&json->root);
     JsonbValue result;
@@ -114,7 +113,7 @@ JsonbValue jsonb_to_json(Jsonb* json) {
     return result;
 }
 
-JsonbValue json_text_to_json(const JsonForm& form, Datum value) {
+static JsonbValue json_text_to_json(const JsonForm& form, Datum value) {
     char* text = OidOutputFunctionCall(form.output, value);
     Jsonb* json = jsonb_of_text(text);
     return json != nullptr ? jsonb_to_json(json) : string_to_json(text);
@@ -122,12 +121,14 @@ JsonbValue json_text_to_json(const JsonForm& form, Datum value) {
 
 // --- Arrays and rows -----------------------------------------------------------------------------
 
-bool begins_with_one(const ArrayType* array) {
+static bool begins_with_one(const ArrayType* array) {
     for (int i = 0; i < ARR_NDIM(array); i++)
         if (ARR_LBOUND(array)[i] != 1)
             return false;
     return true;
 }
+
+namespace {
 
 // The elements of an array, and those that have been taken from it.
 struct Elements {
@@ -140,15 +141,17 @@ struct Elements {
     bool come_back; // as they are
 };
 
+} // namespace
+
 // Whether a value that is no null comes back from an element of an array. There the null of JSON
 // would be that of SQL, and a string may stand for JSON that jsonb does not take.
-bool comes_back(JsonKind kind, const JsonbValue& json) {
+static bool comes_back(JsonKind kind, const JsonbValue& json) {
     return kind == JsonKind::kJson    ? json.type != jbvNull && json.type != jbvString
            : kind == JsonKind::kJsonb ? json.type != jbvNull
                                       : true;
 }
 
-JsonbValue next_element(Elements* elements) {
+static JsonbValue next_element(Elements* elements) {
     int taken = elements->taken++;
     JsonbValue element =
         value_to_json(elements->array->element, elements->values[taken], elements->nulls[taken]);
@@ -159,7 +162,7 @@ JsonbValue next_element(Elements* elements) {
     return element;
 }
 
-JsonbValue dimension_to_json(Elements* elements, int dimension) {
+static JsonbValue dimension_to_json(Elements* elements, int dimension) {
     JsonbValue json = {};
     json.type = jbvArray;
     json.val.array.nElems = dimension < elements->dimensions ? elements->counts[dimension] : 0;
@@ -172,7 +175,7 @@ JsonbValue dimension_to_json(Elements* elements, int dimension) {
     return json;
 }
 
-Elements elements_of(const JsonForm& form, ArrayType* array) {
+static Elements elements_of(const JsonForm& form, ArrayType* array) {
     Elements elements = {};
     elements.array = &form;
     elements.dimensions = ARR_NDIM(array);
@@ -184,7 +187,7 @@ Elements elements_of(const JsonForm& form, ArrayType* array) {
     return elements;
 }
 
-JsonbValue array_to_json(const JsonForm& form, Datum value) {
+static JsonbValue array_to_json(const JsonForm& form, Datum value) {
     ArrayType* array = DatumGetArrayTypeP(value);
     if (!begins_with_one(array))
         return text_to_json(form, value);
@@ -193,7 +196,7 @@ JsonbValue array_to_json(const JsonForm& form, Datum value) {
     return elements.come_back ? json : text_to_json(form, value);
 }
 
-Bitmapset* all_columns(TupleDesc columns) {
+static Bitmapset* all_columns(TupleDesc columns) {
     Bitmapset* all = nullptr;
     for (int i = 0; i < columns->natts; i++)
         if (!TupleDescAttr(columns, i)->attisdropped)
@@ -202,7 +205,7 @@ Bitmapset* all_columns(TupleDesc columns) {
 }
 
 // By the names of its fields always: the type may have others, in another order, when it is read.
-JsonbValue object_to_json(Datum value) {
+static JsonbValue object_to_json(Datum value) {
     HeapTupleHeader header = DatumGetHeapTupleHeader(value);
     HeapTupleData tuple = {};
     tuple.t_len = HeapTupleHeaderGetDatumLength(header);
@@ -216,7 +219,7 @@ JsonbValue object_to_json(Datum value) {
 
 // --- All of them ---------------------------------------------------------------------------------
 
-JsonbValue other_to_json(Oid type, Datum value) {
+static JsonbValue other_to_json(Oid type, Datum value) {
     check_stack_depth();
     JsonForm form = json_form(type);
     switch (form.kind) {
@@ -238,7 +241,7 @@ JsonbValue other_to_json(Oid type, Datum value) {
 }
 
 // The commonest types need no form.
-bool is_common(Oid type) {
+static bool is_common(Oid type) {
     switch (type) {
     case BOOLOID:
     case INT2OID:
@@ -259,7 +262,7 @@ bool is_common(Oid type) {
     }
 }
 
-JsonbValue value_to_json(Oid type, Datum value, bool is_null) {
+static JsonbValue value_to_json(Oid type, Datum value, bool is_null) {
     JsonbValue json = {};
     json.type = jbvNull;
     if (is_null)
@@ -294,7 +297,8 @@ JsonbValue value_to_json(Oid type, Datum value, bool is_null) {
     }
 }
 
-JsonbValue fields_to_json(TupleDesc columns, const JsonMembers& members, const RowValues& row) {
+static JsonbValue fields_to_json(TupleDesc columns, const JsonMembers& members,
+                                 const RowValues& row) {
     JsonbValue object = {};
     object.type = jbvObject;
     object.val.object.nPairs = members.count;
@@ -311,7 +315,7 @@ JsonbValue fields_to_json(TupleDesc columns, const JsonMembers& members, const R
     return object;
 }
 
-Printing printing_of(TupleDesc columns, const JsonMembers& members, JsonFor what) {
+static Printing printing_of(TupleDesc columns, const JsonMembers& members, JsonFor what) {
     Printing by = {};
     for (int i = 0; i < members.count; i++) {
         Oid type = TupleDescAttr(columns, members.columns[i] - 1)->atttypid;
@@ -324,8 +328,6 @@ Printing printing_of(TupleDesc columns, const JsonMembers& members, JsonFor what
     }
     return by;
 }
-
-} // namespace
 
 JsonMembers json_members(TupleDesc columns, const Bitmapset* which) {
     JsonMembers members = {};
@@ -356,10 +358,9 @@ Datum row_to_jsonb(TupleDesc columns, HeapTuple row, JsonFor what) {
     return columns_to_jsonb(columns, row, all_columns(columns), what);
 }
 
-namespace {
-
 // As members of rows.
-bool equal_as_jsonb(TupleDesc columns, AttrNumber attnum, NullableDatum left, NullableDatum right) {
+static bool equal_as_jsonb(TupleDesc columns, AttrNumber attnum, NullableDatum left,
+                           NullableDatum right) {
     TupleDesc column = CreateTemplateTupleDesc(1);
     TupleDescCopyEntry(column, 1, columns, attnum);
     Jsonb* rows[2] = {
@@ -369,7 +370,7 @@ bool equal_as_jsonb(TupleDesc columns, AttrNumber attnum, NullableDatum left, Nu
 }
 
 // Element by element, also where the arrays are texts in JSON.
-bool equal_arrays(const JsonForm& form, ArrayType* left, ArrayType* right) {
+static bool equal_arrays(const JsonForm& form, ArrayType* left, ArrayType* right) {
     int dimensions = ARR_NDIM(left);
     size_t size = sizeof(int) * dimensions;
     if (dimensions != ARR_NDIM(right) || memcmp(ARR_DIMS(left), ARR_DIMS(right), size) != 0 ||
@@ -386,14 +387,12 @@ bool equal_arrays(const JsonForm& form, ArrayType* left, ArrayType* right) {
     return compareJsonbContainers(&arrays[0]->root, &arrays[1]->root) == 0;
 }
 
-bool is_json(JsonKind kind) { return kind == JsonKind::kJson || kind == JsonKind::kJsonb; }
+static bool is_json(JsonKind kind) { return kind == JsonKind::kJson || kind == JsonKind::kJsonb; }
 
-bool equal_floats(Oid type, Datum left, Datum right) {
+static bool equal_floats(Oid type, Datum left, Datum right) {
     return type == FLOAT4OID ? float4_eq(DatumGetFloat4(left), DatumGetFloat4(right))
                              : float8_eq(DatumGetFloat8(left), DatumGetFloat8(right));
 }
-
-} // namespace
 
 bool equal_values(TupleDesc columns, AttrNumber attnum, NullableDatum left, NullableDatum right) {
     Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
@@ -426,4 +425,4 @@ bool equal_values(TupleDesc columns, AttrNumber attnum, NullableDatum left, Null
     }
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

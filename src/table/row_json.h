@@ -13,7 +13,7 @@
 #include "server/stable_text.h"
 #include "table/row_values.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // Columns in the order in which jsonb keeps its members.
 struct JsonMembers {
@@ -47,4 +47,4 @@ void with_stored_money(Body&& body) {
 // the same as no value.
 bool equal_values(TupleDesc columns, AttrNumber attnum, NullableDatum left, NullableDatum right);
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -1,6 +1,6 @@
 #include "table/row_values.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 RowValues values_of_row(TupleDesc columns, HeapTuple row) {
     auto* values =
@@ -29,15 +29,11 @@ TimestampTz time_in_zone(Timestamp time) {
     return time < 0 ? MIN_TIMESTAMP : END_TIMESTAMP - 1;
 }
 
-namespace {
-
-bool same_value(Form_pg_attribute attribute, NullableDatum left, NullableDatum right) {
+static bool same_value(Form_pg_attribute attribute, NullableDatum left, NullableDatum right) {
     if (left.isnull || right.isnull)
         return left.isnull == right.isnull;
     return same_image(attribute, left.value, right.value);
 }
-
-} // namespace
 
 bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum) {
     NullableDatum values[2];
@@ -53,4 +49,4 @@ bool same_value(TupleDesc columns, TupleTableSlot* left, TupleTableSlot* right, 
     return same_value(TupleDescAttr(columns, attnum - 1), values[0], values[1]);
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

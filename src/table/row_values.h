@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // A deformed row, by attribute number - 1: after a null, heap_getattr would walk the row for each
 // column.
@@ -43,4 +43,4 @@ TimestampTz time_in_zone(Timestamp time);
 bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum);
 bool same_value(TupleDesc columns, TupleTableSlot* left, TupleTableSlot* right, AttrNumber attnum);
 
-} // namespace interlock
+} // namespace interlock::inline table

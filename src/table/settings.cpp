@@ -7,7 +7,7 @@
 #include "table/part.h"
 #include "table/settings_json.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 int Mechanisms::find(Oid function) const {
     for (int i = 0; i < count; i++)
@@ -38,13 +38,15 @@ struct Found {
     size_t bytes[kMostParts];
 };
 
-Jsonb* copy_json(const Jsonb* json) {
+} // namespace
+
+static Jsonb* copy_json(const Jsonb* json) {
     auto* copy = static_cast<Jsonb*>(palloc(VARSIZE(json)));
     memcpy(copy, json, VARSIZE(json));
     return copy;
 }
 
-void add_instance(Found* found, int place, const Setting& setting) {
+static void add_instance(Found* found, int place, const Setting& setting) {
     if (found->instances[place] == nullptr) {
         found->instances[place] = static_cast<JsonObject*>(palloc(sizeof(JsonObject)));
         *found->instances[place] = JsonObject();
@@ -53,7 +55,7 @@ void add_instance(Found* found, int place, const Setting& setting) {
 }
 
 // Of several triggers of a mechanism without a key the last one counts.
-void add_setting(Found* found, int place, const Setting& setting) {
+static void add_setting(Found* found, int place, const Setting& setting) {
     Jsonb** one = &found->settings.settings[place];
     size_t bytes = VARSIZE(setting.arguments);
     if (setting.key != nullptr)
@@ -70,8 +72,6 @@ void add_setting(Found* found, int place, const Setting& setting) {
     else
         add_instance(found, place, setting);
 }
-
-} // namespace
 
 TableSettings read_settings(const Mechanisms& mechanisms, Oid relid) {
     Found found = {};
@@ -124,4 +124,4 @@ List* configured_tables(const Mechanisms& mechanisms) {
     return tables;
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -5,7 +5,7 @@
 #include "table/info.h"
 #include "table/mechanism.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // Those of all concepts, in the order in which these are registered.
 struct Mechanisms {
@@ -37,4 +37,4 @@ constexpr size_t kMostSettingBytes = 16 * 1024 * 1024; // of one mechanism of a 
 // Tables that have some, a list of Oid.
 List* configured_tables(const Mechanisms& mechanisms);
 
-} // namespace interlock
+} // namespace interlock::inline table

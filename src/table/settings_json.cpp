@@ -2,7 +2,7 @@
 
 #include "server/notify.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // --- Reading -------------------------------------------------------------------------------------
 
@@ -12,10 +12,8 @@ void refuse_setting(const char* path, const char* rule, const char* hint) {
              hint != nullptr ? errhint("%s", hint) : 0));
 }
 
-namespace {
-
 // By the number of letters to change. The server's function takes no longer names.
-const char* nearest(const char* name, const KnownNames& known) {
+static const char* nearest(const char* name, const KnownNames& known) {
     const char* best = known.names[0];
     int least = PG_INT32_MAX;
     for (int i = 0; i < known.count && strlen(name) < NAMEDATALEN; i++) {
@@ -30,15 +28,13 @@ const char* nearest(const char* name, const KnownNames& known) {
     return best;
 }
 
-const char* joined(const KnownNames& known) {
+static const char* joined(const KnownNames& known) {
     StringInfoData text;
     initStringInfo(&text);
     for (int i = 0; i < known.count; i++)
         appendStringInfo(&text, "%s%s", i > 0 ? ", " : "", known.names[i]);
     return text.data;
 }
-
-} // namespace
 
 void refuse_unknown(const char* path, const char* name, const KnownNames& known) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -162,15 +158,13 @@ Jsonb* with_stored_notify(Jsonb* object) {
     return stored.finish();
 }
 
-namespace {
-
-int compare_texts(const ListCell* left, const ListCell* right) {
+static int compare_texts(const ListCell* left, const ListCell* right) {
     return strcmp(static_cast<const char*>(lfirst(left)), static_cast<const char*>(lfirst(right)));
 }
 
-void write_value(StringInfo text, const JsonbValue* value);
+static void write_value(StringInfo text, const JsonbValue* value);
 
-void write_array(StringInfo text, JsonbContainer* array) {
+static void write_array(StringInfo text, JsonbContainer* array) {
     List* elements = NIL;
     each_element(array, [&](const JsonbValue* value) {
         StringInfoData element;
@@ -191,7 +185,7 @@ void write_array(StringInfo text, JsonbContainer* array) {
     appendStringInfoChar(text, ']');
 }
 
-void write_object(StringInfo text, JsonbContainer* object) {
+static void write_object(StringInfo text, JsonbContainer* object) {
     bool is_first = true;
     appendStringInfoChar(text, '{');
     each_member(object, [&](const char* name, const JsonbValue* value) {
@@ -205,7 +199,7 @@ void write_object(StringInfo text, JsonbContainer* object) {
     appendStringInfoChar(text, '}');
 }
 
-void write_value(StringInfo text, const JsonbValue* value) {
+static void write_value(StringInfo text, const JsonbValue* value) {
     check_stack_depth();
     if (value->type == jbvBinary) {
         if (JsonContainerIsArray(value->val.binary.data))
@@ -217,8 +211,6 @@ void write_value(StringInfo text, const JsonbValue* value) {
     Jsonb* scalar = to_json(*value);
     JsonbToCString(text, &scalar->root, VARSIZE(scalar));
 }
-
-} // namespace
 
 Jsonb* with_sorted_arrays(Jsonb* json) {
     JsonbValue value;
@@ -270,4 +262,4 @@ char* array_literal(const List* texts) {
     return quote_literal_cstr(OidOutputFunctionCall(F_ARRAY_OUT, PointerGetDatum(array)));
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

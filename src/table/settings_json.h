@@ -3,7 +3,7 @@
 
 #include "server/json_builder.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // --- Reading -------------------------------------------------------------------------------------
 
@@ -104,4 +104,4 @@ char* duration_text(int64 microseconds);
 // An array of names or texts as an SQL literal.
 char* array_literal(const List* texts);
 
-} // namespace interlock
+} // namespace interlock::inline table

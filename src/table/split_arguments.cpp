@@ -2,7 +2,7 @@
 
 #include "table/catalog_trigger.h"
 
-using namespace interlock;
+namespace interlock::inline table {
 
 extern "C" {
 PG_FUNCTION_INFO_V1(split_arguments);
@@ -26,3 +26,5 @@ Datum split_arguments(PG_FUNCTION_ARGS) {
     return makeArrayResult(texts, CurrentMemoryContext);
 }
 }
+
+} // namespace interlock::inline table

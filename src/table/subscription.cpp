@@ -2,12 +2,10 @@
 
 #include "table/name.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::inline table {
 
 // False for a table that has been dropped meanwhile.
-bool has_all_rights(Oid relid, Oid role) {
+static bool has_all_rights(Oid relid, Oid role) {
     for (AclMode right : {ACL_INSERT, ACL_UPDATE, ACL_DELETE}) {
         bool is_missing = false;
         if (pg_class_aclcheck_ext(relid, role, right, &is_missing) != ACLCHECK_OK)
@@ -17,7 +15,7 @@ bool has_all_rights(Oid relid, Oid role) {
 }
 
 // The owner of a subscription lists any tables there. It writes those alone on which it has rights.
-bool may_write(Oid subscription, Oid relid) {
+static bool may_write(Oid subscription, Oid relid) {
     HeapTuple tuple = SearchSysCache1(SUBSCRIPTIONOID, ObjectIdGetDatum(subscription));
     if (!HeapTupleIsValid(tuple))
         return false;
@@ -28,7 +26,7 @@ bool may_write(Oid subscription, Oid relid) {
     return as_owner ? has_all_rights(relid, owner) : may_become(owner, owner_of_table(relid));
 }
 
-bool has_subscription(Oid relid) {
+static bool has_subscription(Oid relid) {
     CatCList* found = SearchSysCacheList1(SUBSCRIPTIONRELMAP, ObjectIdGetDatum(relid));
     bool has_any = false;
     for (int i = 0; i < found->n_members && !has_any; i++) {
@@ -40,11 +38,11 @@ bool has_subscription(Oid relid) {
     return has_any;
 }
 
-uint64 changes = 1; // of pg_subscription_rel
+static uint64 changes = 1; // of pg_subscription_rel
 
-void note_change(Datum, CatalogCache, uint32) { changes++; }
+static void note_change(Datum, CatalogCache, uint32) { changes++; }
 
-bool has_lines() {
+static bool has_lines() {
     Relation catalog = table_open(SubscriptionRelRelationId, AccessShareLock);
     SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 0, nullptr);
     bool found = HeapTupleIsValid(systable_getnext(scan));
@@ -54,7 +52,7 @@ bool has_lines() {
 }
 
 // Whether the database subscribes to any table. It is asked for each part of an escrow counter.
-bool has_subscriptions() {
+static bool has_subscriptions() {
     static bool watches = false;
     static uint64 known = 0; // the changes when it was looked for; 0: never
     static bool found = false;
@@ -68,8 +66,6 @@ bool has_subscriptions() {
     }
     return found;
 }
-
-} // namespace
 
 bool is_subscribed(Oid relid) {
     if (!has_subscriptions())
@@ -109,4 +105,4 @@ char* insert_of_line(Oid table, const char* columns, int count) {
     return insert_of_line(table, columns, count, number);
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -3,7 +3,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // Whether a subscription, enabled or not, writes the table or one that it is a partition of. What
 // is due there is done on the publisher, and what this server did by itself would meet the changes
@@ -22,4 +22,4 @@ int64 number_apart();
 char* insert_of_line(Oid table, const char* columns, int count);
 char* insert_of_line(Oid table, const char* columns, int count, const char* number);
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -3,7 +3,7 @@
 #include "table/name.h"
 #include "table/own_table.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 bool trigger_fires(char enabled) {
     switch (enabled) {
@@ -34,7 +34,9 @@ struct TriggerRow {
     Oid parent; // InvalidOid unless it is a clone
 };
 
-TriggerRow row_of_trigger(Oid oid) {
+} // namespace
+
+static TriggerRow row_of_trigger(Oid oid) {
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
     Relation catalog = table_open(TriggerRelationId, AccessShareLock);
@@ -49,8 +51,6 @@ TriggerRow row_of_trigger(Oid oid) {
     table_close(catalog, AccessShareLock);
     return row;
 }
-
-} // namespace
 
 Oid root_of_trigger(Oid relid, const Trigger* trigger) {
     Oid root = relid;
@@ -79,9 +79,7 @@ const Trigger* find_trigger(Relation rel, const char* function_name, const char*
     return nullptr;
 }
 
-namespace {
-
-char* new_trigger_name(const char* prefix, const char* column) {
+static char* new_trigger_name(const char* prefix, const char* column) {
     constexpr int kHashBytes = 9;
     char* name = psprintf("%s_%s", prefix, column);
     int length = static_cast<int>(strlen(name));
@@ -92,8 +90,6 @@ char* new_trigger_name(const char* prefix, const char* column) {
                     hash_bytes(reinterpret_cast<const unsigned char*>(column),
                                static_cast<int>(strlen(column))));
 }
-
-} // namespace
 
 const char* column_trigger_name(Relation rel, const char* prefix, const char* function_name,
                                 const char* column) {
@@ -188,4 +184,4 @@ bool is_loaded_by_restore(Relation rel, Oid root) {
 
 int trigger_depth() { return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, 0)); }
 
-} // namespace interlock
+} // namespace interlock::inline table

@@ -4,7 +4,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // Whether a trigger with this tgenabled fires in this session as it is now
 // (session_replication_role).
@@ -82,4 +82,4 @@ bool session_owns(Oid relid);
 // How many triggers the session is inside of.
 int trigger_depth();
 
-} // namespace interlock
+} // namespace interlock::inline table

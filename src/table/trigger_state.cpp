@@ -2,7 +2,7 @@
 
 #include "table/plan.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 namespace {
 
@@ -11,8 +11,10 @@ struct TriggerState {
     char enabled;
 };
 
+} // namespace
+
 // In the catalog: ALTER TABLE would require the ownership of each partition.
-void set_state(Relation catalog, Oid trigger, char enabled) {
+static void set_state(Relation catalog, Oid trigger, char enabled) {
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ,
                 ObjectIdGetDatum(trigger));
@@ -25,8 +27,6 @@ void set_state(Relation catalog, Oid trigger, char enabled) {
     }
     systable_endscan(scan);
 }
-
-} // namespace
 
 List* trigger_states(Oid relid, const char* name) {
     run_command(psprintf(
@@ -77,4 +77,4 @@ void replace_trigger(Oid relid, const char* name, const char* command) {
     restore_trigger_states(name, states);
 }
 
-} // namespace interlock
+} // namespace interlock::inline table

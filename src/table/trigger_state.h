@@ -4,7 +4,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::inline table {
 
 // The triggers of the table, and their clones in partitions, whose tgenabled differs from that of a
 // new one. Call it inside with_spi.
@@ -19,4 +19,4 @@ void drop_trigger(Oid relid, const char* table, const char* name);
 // Runs a CREATE OR REPLACE TRIGGER. Call it inside with_spi.
 void replace_trigger(Oid relid, const char* name, const char* command);
 
-} // namespace interlock
+} // namespace interlock::inline table

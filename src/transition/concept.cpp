@@ -6,13 +6,11 @@
 #include "transition/transition.h"
 #include "transition/trigger.h"
 
-namespace interlock {
+namespace interlock::transition {
 
 int machines_part;
 
-namespace {
-
-void load_machine(TableInfo* info, const Trigger* trigger) {
+static void load_machine(TableInfo* info, const Trigger* trigger) {
     auto* machines = part_of<StateMachines>(info, machines_part);
     if (machines == nullptr) {
         machines = static_cast<StateMachines*>(palloc0(sizeof(StateMachines)));
@@ -38,12 +36,10 @@ constexpr TablePart kPart = {
     .check = check_transitions,
 };
 
-} // namespace
-
 extern const Concept kTransitionConcept = {
     .name = "transition",
     .parts = &kPart,
     .part_count = 1,
 };
 
-} // namespace interlock
+} // namespace interlock::transition

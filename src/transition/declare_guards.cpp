@@ -8,13 +8,13 @@
 #include "transition/transition.h"
 #include "transition/unknown_state.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::transition {
 
 constexpr const char* kExample =
     "For example {\"open\": {\"claimed\": \"may_claim\"}}, a function that takes the old and the "
     "new row.";
+
+namespace {
 
 // The functions of the condition, and what the JSON argument is made of.
 struct Declared {
@@ -24,16 +24,18 @@ struct Declared {
     JsonBuilder json;
 };
 
-[[noreturn]] void refuse_shape() {
+} // namespace
+
+[[noreturn]] static void refuse_shape() {
     refuse_argument("guards", "must be a jsonb object of objects of functions", kExample);
 }
 
-char* state_of(const Declared& declared, const JsonbValue& key) {
+static char* state_of(const Declared& declared, const JsonbValue& key) {
     return canonical_state(declared.rel, declared.machine->type, declared.machine->typmod,
                            pnstrdup(key.val.string.val, key.val.string.len));
 }
 
-[[noreturn]] void refuse_function(const Declared& declared, Oid function) {
+[[noreturn]] static void refuse_function(const Declared& declared, Oid function) {
     const char* table = quote_identifier(RelationGetRelationName(declared.rel));
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("function %s cannot be a guard of table \"%s\"",
@@ -44,7 +46,7 @@ char* state_of(const Declared& declared, const JsonbValue& key) {
 }
 
 // May be a function of another owner: the owner of the table chooses it, as a trigger function.
-Oid read_function(const Declared& declared, const JsonbValue& value) {
+static Oid read_function(const Declared& declared, const JsonbValue& value) {
     if (value.type != jbvString)
         refuse_shape();
     char* text = pnstrdup(value.val.string.val, value.val.string.len);
@@ -61,7 +63,7 @@ Oid read_function(const Declared& declared, const JsonbValue& value) {
     return function;
 }
 
-int number_of(Declared* declared, Oid function) {
+static int number_of(Declared* declared, Oid function) {
     declared->functions = list_append_unique_oid(declared->functions, function);
     for (int i = 0; i < list_length(declared->functions); i++)
         if (list_nth_oid(declared->functions, i) == function)
@@ -69,7 +71,7 @@ int number_of(Declared* declared, Oid function) {
     pg_unreachable();
 }
 
-void push_string(Declared* declared, char* text) {
+static void push_string(Declared* declared, char* text) {
     JsonbValue key;
     key.type = jbvString;
     key.val.string.val = text;
@@ -77,14 +79,14 @@ void push_string(Declared* declared, char* text) {
     declared->json.push(WJB_KEY, &key);
 }
 
-void push_number(Declared* declared, int number) {
+static void push_number(Declared* declared, int number) {
     JsonbValue value;
     value.type = jbvNumeric;
     value.val.numeric = int64_to_numeric(number);
     declared->json.push(WJB_VALUE, &value);
 }
 
-void require_declared(const Declared& declared, const char* from, const char* to) {
+static void require_declared(const Declared& declared, const char* from, const char* to) {
     if (may_move(declared.machine, from, to))
         return;
     require_known_state(declared.rel, declared.machine, "guards", from);
@@ -96,7 +98,7 @@ void require_declared(const Declared& declared, const char* from, const char* to
 }
 
 // The guards of the transitions from one state.
-void declare_targets(Declared* declared, const char* from, JsonbContainer* targets) {
+static void declare_targets(Declared* declared, const char* from, JsonbContainer* targets) {
     declared->json.push(WJB_BEGIN_OBJECT);
     JsonbIterator* iterator = JsonbIteratorInit(targets);
     JsonbValue value;
@@ -113,7 +115,7 @@ void declare_targets(Declared* declared, const char* from, JsonbContainer* targe
     declared->json.push(WJB_END_OBJECT);
 }
 
-Jsonb* declare_all(Declared* declared, Jsonb* guards) {
+static Jsonb* declare_all(Declared* declared, Jsonb* guards) {
     declared->json.push(WJB_BEGIN_OBJECT);
     JsonbIterator* iterator = JsonbIteratorInit(&guards->root);
     JsonbValue value;
@@ -134,7 +136,7 @@ Jsonb* declare_all(Declared* declared, Jsonb* guards) {
 }
 
 // Members that were one state in two spellings have become one.
-int count_members(Jsonb* json) {
+static int count_members(Jsonb* json) {
     int count = 0;
     JsonbIterator* iterator = JsonbIteratorInit(&json->root);
     JsonbValue value;
@@ -144,7 +146,7 @@ int count_members(Jsonb* json) {
     return count;
 }
 
-const char* condition_of(const List* functions) {
+static const char* condition_of(const List* functions) {
     if (functions == NIL)
         return "";
     StringInfoData text;
@@ -161,8 +163,6 @@ const char* condition_of(const List* functions) {
     appendStringInfoString(&text, ") ");
     return text.data;
 }
-
-} // namespace
 
 Oid named_guard(Relation rel, const char* name) {
     Oid row = rel->rd_rel->reltype;
@@ -195,4 +195,4 @@ GuardDeclaration declare_guards(Relation rel, const StateMachine& machine, Jsonb
     return {declaration_text("guards", json), condition_of(declared.functions)};
 }
 
-} // namespace interlock
+} // namespace interlock::transition

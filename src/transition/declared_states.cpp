@@ -7,7 +7,7 @@
 #include "transition/define.h"
 #include "transition/transition.h"
 
-namespace interlock {
+namespace interlock::transition {
 
 void check_state_column(Relation rel, AttrNumber column) {
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
@@ -24,15 +24,13 @@ void check_state_column(Relation rel, AttrNumber column) {
                                NameStr(attribute->attname), RelationGetRelationName(rel))));
 }
 
-namespace {
-
-[[noreturn]] void refuse_transitions() {
+[[noreturn]] static void refuse_transitions() {
     refuse_argument(
         "transitions", "must be a jsonb object of arrays of states",
         "For example {\"pending\": [\"paid\", \"cancelled\"], \"paid\": [\"shipped\"]}.");
 }
 
-[[noreturn]] void refuse_two_spellings(Relation rel, AttrNumber column) {
+[[noreturn]] static void refuse_two_spellings(Relation rel, AttrNumber column) {
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -43,7 +41,7 @@ namespace {
 }
 
 // States may be written as JSON strings, numbers, or for a boolean column booleans.
-char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
+static char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
     char* text;
     if (value.type == jbvString)
@@ -59,7 +57,7 @@ char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
 }
 
 // The states that may follow one state, written as state_text() prints them.
-JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue& targets) {
+static JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue& targets) {
     if (targets.type != jbvBinary || !JsonContainerIsArray(targets.val.binary.data))
         refuse_transitions();
     JsonBuilder builder;
@@ -76,8 +74,6 @@ JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue&
     builder.push(WJB_END_ARRAY);
     return builder.value();
 }
-
-} // namespace
 
 Jsonb* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
     if (!JB_ROOT_IS_OBJECT(transitions))
@@ -114,4 +110,4 @@ Jsonb* canonical_states(Relation rel, AttrNumber column, const List* states) {
     return builder.finish(WJB_END_ARRAY);
 }
 
-} // namespace interlock
+} // namespace interlock::transition

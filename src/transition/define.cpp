@@ -13,7 +13,7 @@
 #include "transition/guard.h"
 #include "transition/transition.h"
 
-using namespace interlock;
+namespace interlock::transition {
 
 namespace {
 
@@ -22,28 +22,34 @@ struct TriggerKind {
     const char* prefix;
     const char* function;
 };
+
+} // namespace
+
 constexpr TriggerKind kUpdateTrigger = {"zzz_interlock_transition", "transition_trigger"};
 constexpr TriggerKind kInsertTrigger = {"zzz_interlock_initial", "initial_state_trigger"};
 
-void refuse_clone(Relation rel, const char* name);
-bool has_insert_trigger(Oid relid, const char* column);
-char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
-const char* repeat_argument(const Arguments& arguments, int n);
-GuardDeclaration guards_argument(Relation rel, AttrNumber column, Jsonb* transitions,
-                                 Jsonb* guards);
-const char* update_arguments(Jsonb* transitions, const char* initial, const char* on_repeat,
-                             const GuardDeclaration& guards);
+static void refuse_clone(Relation rel, const char* name);
+static bool has_insert_trigger(Oid relid, const char* column);
+static char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
+static const char* repeat_argument(const Arguments& arguments, int n);
+static GuardDeclaration guards_argument(Relation rel, AttrNumber column, Jsonb* transitions,
+                                        Jsonb* guards);
+static const char* update_arguments(Jsonb* transitions, const char* initial, const char* on_repeat,
+                                    const GuardDeclaration& guards);
+
+namespace {
 
 // A trigger's name, and the command that creates or replaces it.
 struct TriggerCommand {
     const char* name;
     char* command;
 };
-TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
-                              const char* column, const char* condition,
-                              const char* more_arguments);
 
 } // namespace
+
+static TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
+                                     const char* column, const char* condition,
+                                     const char* more_arguments);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(define_transitions);
@@ -111,16 +117,14 @@ Datum drop_transitions(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-void refuse_clone(Relation rel, const char* name) {
+static void refuse_clone(Relation rel, const char* name) {
     for (const StateMachine& machine : machines_of(table_info(rel)))
         if (strcmp(NameStr(machine.name), name) == 0)
             refuse_partition(rel, machine.is_clone);
 }
 
 // The initial states as a JSON array, or an empty string when every state is.
-char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n) {
+static char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n) {
     if (arguments.is_null(n))
         return pstrdup("");
     Datum* states;
@@ -138,21 +142,21 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
     return declaration_text("initial", canonical_states(rel, column, texts));
 }
 
-const char* repeat_argument(const Arguments& arguments, int n) {
+static const char* repeat_argument(const Arguments& arguments, int n) {
     const char* on_repeat = arguments.string(n, "on_repeat");
     if (strcmp(on_repeat, kAllowRepeats) != 0 && strcmp(on_repeat, kRejectRepeats) != 0)
         refuse_value("on_repeat", on_repeat, "Use 'allow' or 'reject'.");
     return on_repeat;
 }
 
-GuardDeclaration guards_argument(Relation rel, AttrNumber column, Jsonb* transitions,
-                                 Jsonb* guards) {
+static GuardDeclaration guards_argument(Relation rel, AttrNumber column, Jsonb* transitions,
+                                        Jsonb* guards) {
     return declare_guards(rel, machine_to_declare(rel, column, transitions), guards);
 }
 
 // Behind the name of the column.
-const char* update_arguments(Jsonb* transitions, const char* initial, const char* on_repeat,
-                             const GuardDeclaration& guards) {
+static const char* update_arguments(Jsonb* transitions, const char* initial, const char* on_repeat,
+                                    const GuardDeclaration& guards) {
     char* arguments =
         psprintf(", %s, %s, %s", quote_literal_cstr(declaration_text("transitions", transitions)),
                  quote_literal_cstr(initial), quote_literal_cstr(on_repeat));
@@ -162,16 +166,16 @@ const char* update_arguments(Jsonb* transitions, const char* initial, const char
 }
 
 // Checked before the table is locked.
-bool has_insert_trigger(Oid relid, const char* column) {
+static bool has_insert_trigger(Oid relid, const char* column) {
     Relation rel = open_own_table(relid, AccessShareLock);
     bool found = find_trigger(rel, kInsertTrigger.function, column) != nullptr;
     relation_close(rel, AccessShareLock);
     return found;
 }
 
-TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
-                              const char* column, const char* condition,
-                              const char* more_arguments) {
+static TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
+                                     const char* column, const char* condition,
+                                     const char* more_arguments) {
     const char* name = column_trigger_name(rel, kind.prefix, kind.function, column);
     return {name, psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH ROW %s"
                            "EXECUTE FUNCTION %s(%s%s)",
@@ -180,4 +184,4 @@ TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char*
                            more_arguments)};
 }
 
-} // namespace
+} // namespace interlock::transition

@@ -3,7 +3,7 @@
 
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::transition {
 
 // Raises 42804 and others when the column cannot be a state.
 void check_state_column(Relation rel, AttrNumber column);
@@ -15,4 +15,4 @@ Jsonb* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions
 // Likewise an array of states, which are texts.
 Jsonb* canonical_states(Relation rel, AttrNumber column, const List* states);
 
-} // namespace interlock
+} // namespace interlock::transition

@@ -4,11 +4,11 @@
 #include "transition/text.h"
 #include "transition/transition.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::transition {
 
 // --- Reading -----------------------------------------------------------------------------------
+
+namespace {
 
 struct Functions {
     MemoryContext memory; // of the guards
@@ -16,7 +16,9 @@ struct Functions {
     int count;
 };
 
-bool is_true(const Node* node) {
+} // namespace
+
+static bool is_true(const Node* node) {
     if (!IsA(node, Const))
         return false;
     const auto* constant = reinterpret_cast<const Const*>(node);
@@ -28,7 +30,7 @@ bool is_true(const Node* node) {
 constexpr size_t kMostConditionBytes = 16 * kMostTransitionBytes;
 
 // f(OLD.*, OLD.*) IS NULL
-bool read_function(const Node* node, Guard* guard) {
+static bool read_function(const Node* node, Guard* guard) {
     if (!IsA(node, NullTest))
         return false;
     const auto* test = reinterpret_cast<const NullTest*>(node);
@@ -38,7 +40,7 @@ bool read_function(const Node* node, Guard* guard) {
 }
 
 // true OR f(OLD.*, OLD.*) IS NULL OR ...
-bool read_condition(const char* text, Functions* functions) {
+static bool read_condition(const char* text, Functions* functions) {
     const auto* node = static_cast<const Node*>(stringToNode(text));
     if (!IsA(node, BoolExpr))
         return false;
@@ -55,12 +57,12 @@ bool read_condition(const char* text, Functions* functions) {
     return true;
 }
 
-bool is_row_of(Oid row_type, Oid relid, bool is_clone) {
+static bool is_row_of(Oid row_type, Oid relid, bool is_clone) {
     Oid table = get_typ_typrelid(row_type);
     return table == relid || (is_clone && list_member_oid(get_partition_ancestors(relid), table));
 }
 
-bool numbers_fit(Jsonb* guarded, int count) {
+static bool numbers_fit(Jsonb* guarded, int count) {
     JsonbIterator* iterator = JsonbIteratorInit(&guarded->root);
     JsonbValue value;
     for (JsonbIteratorToken token;
@@ -71,8 +73,6 @@ bool numbers_fit(Jsonb* guarded, int count) {
             return false;
     return true;
 }
-
-} // namespace
 
 bool describe_guard(Oid function, Guard* guard) {
     HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
@@ -108,14 +108,10 @@ bool read_guards(StateMachine* machine, Oid relid, const Trigger* trigger) {
     return numbers_fit(machine->guarded, functions.count);
 }
 
-namespace {
-
 // The member of an object, null when there is none.
-JsonbValue* find_member(JsonbContainer* object, const char* name) {
+static JsonbValue* find_member(JsonbContainer* object, const char* name) {
     return getKeyJsonValueFromContainer(object, name, static_cast<int>(strlen(name)), nullptr);
 }
-
-} // namespace
 
 const Guard* guard_of(const StateMachine* machine, const char* from, const char* to) {
     if (machine->guarded == nullptr || from == nullptr)
@@ -132,11 +128,9 @@ const Guard* guard_of(const StateMachine* machine, const char* from, const char*
 
 // --- Asking ------------------------------------------------------------------------------------
 
-namespace {
-
 // As PL/pgSQL shows a row to BEFORE triggers: generated columns are computed after them, and the
 // new row still has the old values there.
-HeapTuple form_row(TupleDesc columns, const RowValues& row, bool is_new) {
+static HeapTuple form_row(TupleDesc columns, const RowValues& row, bool is_new) {
     auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * columns->natts));
     for (int i = 0; i < columns->natts; i++)
         nulls[i] = row.nulls[i] || (is_new && TupleDescAttr(columns, i)->attgenerated != '\0');
@@ -144,7 +138,7 @@ HeapTuple form_row(TupleDesc columns, const RowValues& row, bool is_new) {
 }
 
 // A guard of a partitioned table takes rows of that table.
-Datum row_argument(const RowChange& change, TupleTableSlot* slot, Oid row_type) {
+static Datum row_argument(const RowChange& change, TupleTableSlot* slot, Oid row_type) {
     TupleDesc columns = RelationGetDescr(change.rel);
     HeapTuple row = form_row(columns, values_in(slot), slot == change.new_row);
     if (row_type == change.rel->rd_rel->reltype)
@@ -158,13 +152,17 @@ Datum row_argument(const RowChange& change, TupleTableSlot* slot, Oid row_type) 
     return result;
 }
 
+namespace {
+
 // What functions keep from call to call, such as plans, lives as long as the statement.
 struct KnownFunctions {
     int count;
     FmgrInfo functions[FLEXIBLE_ARRAY_MEMBER];
 };
 
-FmgrInfo* function_of(const Guard& guard, const StateMachine* machine, FmgrInfo* caller) {
+} // namespace
+
+static FmgrInfo* function_of(const Guard& guard, const StateMachine* machine, FmgrInfo* caller) {
     auto* known = static_cast<KnownFunctions*>(caller->fn_extra);
     if (known == nullptr || known->count != machine->guard_count) {
         known = static_cast<KnownFunctions*>(MemoryContextAllocZero(
@@ -179,7 +177,7 @@ FmgrInfo* function_of(const Guard& guard, const StateMachine* machine, FmgrInfo*
     return function;
 }
 
-void require_execute(const Guard& guard) {
+static void require_execute(const Guard& guard) {
     AclResult allowed = check_function_privilege(guard.function, GetUserId());
     if (allowed != ACLCHECK_OK)
         aclcheck_error(allowed, OBJECT_FUNCTION, get_func_name(guard.function));
@@ -187,7 +185,7 @@ void require_execute(const Guard& guard) {
 }
 
 // A text says why not: null and empty say nothing against it. A boolean has to be true.
-const char* objection_in(const Guard& guard, NullableDatum answer) {
+static const char* objection_in(const Guard& guard, NullableDatum answer) {
     if (guard.gives_reason) {
         char* reason = answer.isnull ? nullptr : TextDatumGetCString(answer.value);
         return reason == nullptr || reason[0] == '\0' ? nullptr : reason;
@@ -196,8 +194,6 @@ const char* objection_in(const Guard& guard, NullableDatum answer) {
         return nullptr;
     return psprintf("guard %s does not allow it", format_procedure(guard.function));
 }
-
-} // namespace
 
 const char* objection_of(const Guard& guard, const StateMachine* machine, const RowChange& change,
                          FmgrInfo* caller) {
@@ -213,15 +209,11 @@ const char* objection_of(const Guard& guard, const StateMachine* machine, const 
 
 // --- The write of try_transition ---------------------------------------------------------------
 
-namespace {
+static const GuardedWrite* current_write = nullptr;
 
-const GuardedWrite* current_write = nullptr;
-
-void run_guarded(const WritingVerb& verb, void (*body)(void* closure), void* closure) {
+static void run_guarded(const WritingVerb& verb, void (*body)(void* closure), void* closure) {
     with_current(&current_write, static_cast<const GuardedWrite*>(&verb), [&] { body(closure); });
 }
-
-} // namespace
 
 GuardedWrite guarded_write(Relation rel, const StateMachine* machine) {
     GuardedWrite write = {};
@@ -241,4 +233,4 @@ const GuardedWrite* firing_write(const RowChange& change, const StateMachine* ma
     return current_write;
 }
 
-} // namespace interlock
+} // namespace interlock::transition

@@ -18,7 +18,7 @@
 #include "execution/row_change.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::transition {
 
 struct StateMachine;
 
@@ -72,4 +72,4 @@ GuardedWrite guarded_write(Relation rel, const StateMachine* machine);
 // The write whose own trigger runs now; null for any other write.
 const GuardedWrite* firing_write(const RowChange& change, const StateMachine* machine);
 
-} // namespace interlock
+} // namespace interlock::transition

@@ -7,7 +7,7 @@
 #include "table/row.h"
 #include "transition/transition.h"
 
-namespace interlock {
+namespace interlock::transition {
 
 namespace {
 
@@ -28,17 +28,19 @@ struct MovedRow {
     SubTransactionId subtransaction;
 };
 
+} // namespace
+
 // In the order of the moves, in which the server fires the triggers of the inserts, too. An insert
 // removes its entry. Entries that are left when a trigger suppresses the insert are freed with the
 // transaction.
-dlist_head moves = DLIST_STATIC_INIT(moves);
+static dlist_head moves = DLIST_STATIC_INIT(moves);
 
-MovedRow* move_at(dlist_node* place) {
+static MovedRow* move_at(dlist_node* place) {
     static_assert(offsetof(MovedRow, place) == 0);
     return reinterpret_cast<MovedRow*>(place);
 }
 
-void remove_move(MovedRow* moved) {
+static void remove_move(MovedRow* moved) {
     dlist_delete(&moved->place);
     for (int i = 0; i < moved->key_count; i++)
         if (moved->key[i].text != nullptr)
@@ -47,32 +49,32 @@ void remove_move(MovedRow* moved) {
     pfree(moved);
 }
 
-void forget_moves(XactEvent event, void*) {
+static void forget_moves(XactEvent event, void*) {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
     dlist_init(&moves);
 }
 
-MovedRow* last_move() {
+static MovedRow* last_move() {
     return dlist_is_empty(&moves) ? nullptr : move_at(dlist_tail_node(&moves));
 }
 
 // Subtransactions are numbered in the order in which they begin. So the last notes are those of the
 // one that ends and of those within it, also when these have committed.
-void end_moves_of_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId,
-                                 void*) {
+static void end_moves_of_subtransaction(SubXactEvent event, SubTransactionId ended,
+                                        SubTransactionId, void*) {
     if (event != SUBXACT_EVENT_ABORT_SUB)
         return;
     for (MovedRow* last; (last = last_move()) != nullptr && last->subtransaction >= ended;)
         remove_move(last);
 }
 
-bool same_text(const char* left, const char* right) {
+static bool same_text(const char* left, const char* right) {
     return left == nullptr || right == nullptr ? left == right : strcmp(left, right) == 0;
 }
 
 // Generated columns have no value yet when a row is about to move.
-void set_key(MovedRow* moved, const TableInfo* info, HeapTuple row) {
+static void set_key(MovedRow* moved, const TableInfo* info, HeapTuple row) {
     moved->key = static_cast<NamedText*>(palloc(sizeof(NamedText) * (info->key.count + 1)));
     for (int i = 0; i < info->key.count; i++) {
         AttrNumber attnum = info->key.columns[i].attnum;
@@ -83,7 +85,7 @@ void set_key(MovedRow* moved, const TableInfo* info, HeapTuple row) {
     }
 }
 
-bool has_key(const MovedRow& moved, const TableInfo* info, HeapTuple row) {
+static bool has_key(const MovedRow& moved, const TableInfo* info, HeapTuple row) {
     for (int i = 0; i < moved.key_count; i++) {
         AttrNumber attnum = find_attribute(info->columns, NameStr(moved.key[i].column));
         if (attnum == InvalidAttrNumber ||
@@ -94,8 +96,8 @@ bool has_key(const MovedRow& moved, const TableInfo* info, HeapTuple row) {
 }
 
 // Whether the inserted row is one that was moved; each move counts for one insert.
-bool take_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
-               const char* state) {
+static bool take_move(Relation rel, const TableInfo* info, const StateMachine* machine,
+                      HeapTuple row, const char* state) {
     // COPY FREEZE has no command of its own in its rows, and moves none.
     if (dlist_is_empty(&moves) || HeapTupleHeaderXminFrozen(row->t_data))
         return false;
@@ -114,8 +116,6 @@ bool take_move(Relation rel, const TableInfo* info, const StateMachine* machine,
     return false;
 }
 
-} // namespace
-
 void note_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple new_row,
                const char* state) {
     static bool registered = false;
@@ -132,10 +132,6 @@ void note_move(Relation rel, const TableInfo* info, const StateMachine* machine,
     moved->subtransaction = GetCurrentSubTransactionId();
     dlist_push_tail(&moves, &moved->place);
 }
-
-} // namespace interlock
-
-using namespace interlock;
 
 extern "C" {
 PG_FUNCTION_INFO_V1(initial_state_trigger);
@@ -156,3 +152,5 @@ Datum initial_state_trigger(PG_FUNCTION_ARGS) {
     return Datum{0};
 }
 }
+
+} // namespace interlock::transition

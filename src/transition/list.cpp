@@ -8,17 +8,13 @@
 #include "transition/guard.h"
 #include "transition/transition.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::transition {
 
 // A column of that name which can be a state.
-bool has_state_column(Oid relid, const char* name);
-void list_machine(Oid relid, const char* column, const StateMachine* machine,
-                  ReturnSetInfo* output);
-void list_trigger(HeapTuple row, TupleDesc columns, ReturnSetInfo* output);
-
-} // namespace
+static bool has_state_column(Oid relid, const char* name);
+static void list_machine(Oid relid, const char* column, const StateMachine* machine,
+                         ReturnSetInfo* output);
+static void list_trigger(HeapTuple row, TupleDesc columns, ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_transitions);
@@ -50,11 +46,9 @@ Datum list_transitions(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
+static Trigger trigger_of(HeapTuple row, TupleDesc columns);
 
-Trigger trigger_of(HeapTuple row, TupleDesc columns);
-
-void list_trigger(HeapTuple row, TupleDesc columns, ReturnSetInfo* output) {
+static void list_trigger(HeapTuple row, TupleDesc columns, ReturnSetInfo* output) {
     bool is_null;
     Oid relid = DatumGetObjectId(SPI_getbinval(row, columns, 1, &is_null));
     Trigger trigger = trigger_of(row, columns);
@@ -66,7 +60,7 @@ void list_trigger(HeapTuple row, TupleDesc columns, ReturnSetInfo* output) {
 }
 
 // As far as read_declaration() reads it.
-Trigger trigger_of(HeapTuple row, TupleDesc columns) {
+static Trigger trigger_of(HeapTuple row, TupleDesc columns) {
     Trigger trigger = {};
     bool is_null;
     trigger.tgnargs = DatumGetInt16(SPI_getbinval(row, columns, 2, &is_null));
@@ -78,7 +72,7 @@ Trigger trigger_of(HeapTuple row, TupleDesc columns) {
 
 // The table is not locked: what one look finds may be gone at the next, and a dropped column has no
 // type.
-bool has_state_column(Oid relid, const char* name) {
+static bool has_state_column(Oid relid, const char* name) {
     HeapTuple tuple = SearchSysCacheAttName(relid, name);
     if (!HeapTupleIsValid(tuple))
         return false;
@@ -87,6 +81,8 @@ bool has_state_column(Oid relid, const char* name) {
     ReleaseSysCache(tuple);
     return SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(type)) && can_be_state(type);
 }
+
+namespace {
 
 // States in order, each once. A declaration may have a hundred thousand of them.
 struct States {
@@ -97,11 +93,13 @@ struct States {
     const char** end() const { return first + count; }
 };
 
-int compare_states(const void* left, const void* right) {
+} // namespace
+
+static int compare_states(const void* left, const void* right) {
     return strcmp(*static_cast<const char* const*>(left), *static_cast<const char* const*>(right));
 }
 
-void add_state(States* states, const JsonbValue& value) {
+static void add_state(States* states, const JsonbValue& value) {
     if (states->count == states->capacity) {
         states->capacity = Max(16, 2 * states->capacity);
         Size size = sizeof(char*) * states->capacity;
@@ -112,7 +110,7 @@ void add_state(States* states, const JsonbValue& value) {
 }
 
 // The members' names and the elements.
-void add_states(States* states, JsonbContainer* json) {
+static void add_states(States* states, JsonbContainer* json) {
     JsonbIterator* iterator = JsonbIteratorInit(json);
     JsonbValue value;
     for (JsonbIteratorToken token;
@@ -121,7 +119,7 @@ void add_states(States* states, JsonbContainer* json) {
             add_state(states, value);
 }
 
-void sort_distinct(States* states) {
+static void sort_distinct(States* states) {
     if (states->count == 0)
         return;
     qsort(states->first, states->count, sizeof(char*), compare_states);
@@ -132,12 +130,12 @@ void sort_distinct(States* states) {
     states->count = distinct;
 }
 
-bool contains(const States& states, const char* state) {
+static bool contains(const States& states, const char* state) {
     return states.count > 0 &&
            bsearch(&state, states.first, states.count, sizeof(char*), compare_states) != nullptr;
 }
 
-States all_states(const StateMachine* machine) {
+static States all_states(const StateMachine* machine) {
     States states = {};
     add_states(&states, &machine->transitions->root);
     if (machine->initial != nullptr)
@@ -146,7 +144,7 @@ States all_states(const StateMachine* machine) {
     return states;
 }
 
-States states_after(const StateMachine* machine, const char* from) {
+static States states_after(const StateMachine* machine, const char* from) {
     States states = {};
     JsonbValue targets;
     if (getKeyJsonValueFromContainer(&machine->transitions->root, from,
@@ -155,6 +153,8 @@ States states_after(const StateMachine* machine, const char* from) {
     sort_distinct(&states);
     return states;
 }
+
+namespace {
 
 // One row of the view.
 struct Transition {
@@ -166,7 +166,9 @@ struct Transition {
     bool is_initial;
 };
 
-void list_transition(const Transition& row, ReturnSetInfo* output) {
+} // namespace
+
+static void list_transition(const Transition& row, ReturnSetInfo* output) {
     Datum values[6] = {ObjectIdGetDatum(row.relid)};
     bool nulls[6] = {false, false, false, row.to == nullptr, row.guard == nullptr, false};
     values[1] = DirectFunctionCall1(namein, CStringGetDatum(row.column));
@@ -179,8 +181,8 @@ void list_transition(const Transition& row, ReturnSetInfo* output) {
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
 }
 
-void list_machine(Oid relid, const char* column, const StateMachine* machine,
-                  ReturnSetInfo* output) {
+static void list_machine(Oid relid, const char* column, const StateMachine* machine,
+                         ReturnSetInfo* output) {
     States initial = {};
     if (machine->initial != nullptr)
         add_states(&initial, &machine->initial->root);
@@ -197,4 +199,4 @@ void list_machine(Oid relid, const char* column, const StateMachine* machine,
     }
 }
 
-} // namespace
+} // namespace interlock::transition

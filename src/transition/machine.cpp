@@ -8,12 +8,10 @@
 #include "transition/transition.h"
 #include "transition/unknown_state.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::transition {
 
 // Not a copy. Null: the state has no transitions.
-JsonbContainer* targets_of(const StateMachine* machine, const char* from) {
+static JsonbContainer* targets_of(const StateMachine* machine, const char* from) {
     JsonbValue value;
     if (getKeyJsonValueFromContainer(&machine->transitions->root, from, strlen(from), &value) ==
         nullptr)
@@ -21,7 +19,7 @@ JsonbContainer* targets_of(const StateMachine* machine, const char* from) {
     return value.val.binary.data;
 }
 
-bool contains_state(JsonbContainer* array, const char* state) {
+static bool contains_state(JsonbContainer* array, const char* state) {
     JsonbValue wanted;
     wanted.type = jbvString;
     wanted.val.string.val = const_cast<char*>(state);
@@ -29,7 +27,7 @@ bool contains_state(JsonbContainer* array, const char* state) {
     return findJsonbValueFromContainer(array, JB_FARRAY, &wanted) != nullptr;
 }
 
-bool is_declared(const StateMachine* machine, const char* state) {
+static bool is_declared(const StateMachine* machine, const char* state) {
     if (targets_of(machine, state) != nullptr)
         return true;
     JsonbIterator* iterator = JsonbIteratorInit(&machine->transitions->root);
@@ -42,16 +40,12 @@ bool is_declared(const StateMachine* machine, const char* state) {
     return false;
 }
 
-} // namespace
-
 bool knows_state(const StateMachine* machine, const char* state) {
     return is_declared(machine, state) ||
            (machine->initial != nullptr && contains_state(&machine->initial->root, state));
 }
 
-namespace {
-
-const char* allowed_json(const StateMachine* machine, const char* from) {
+static const char* allowed_json(const StateMachine* machine, const char* from) {
     JsonbContainer* allowed = nullptr;
     if (from != nullptr)
         allowed = targets_of(machine, from);
@@ -60,15 +54,13 @@ const char* allowed_json(const StateMachine* machine, const char* from) {
     return allowed != nullptr ? JsonbToCString(nullptr, allowed, 0) : "[]";
 }
 
-bool has_arguments(const Trigger* trigger) {
+static bool has_arguments(const Trigger* trigger) {
     return (argument_count(trigger) == 4 || argument_count(trigger) == 5) &&
            is_transitions(trigger->tgargs[1]) &&
            (trigger->tgargs[2][0] == '\0' || is_states(trigger->tgargs[2])) &&
            (strcmp(trigger->tgargs[3], kAllowRepeats) == 0 ||
             strcmp(trigger->tgargs[3], kRejectRepeats) == 0);
 }
-
-} // namespace
 
 Jsonb* parse_declaration(const char* text) {
     return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text)));
@@ -149,9 +141,7 @@ bool may_move(const StateMachine* machine, const char* from, const char* to) {
     return targets != nullptr && contains_state(targets, to);
 }
 
-namespace {
-
-char* print_state(Oid base_type, FmgrInfo* output, Datum value) {
+static char* print_state(Oid base_type, FmgrInfo* output, Datum value) {
     switch (base_type) {
     case BOOLOID:
         return pstrdup(DatumGetBool(value) ? "true" : "false");
@@ -161,8 +151,6 @@ char* print_state(Oid base_type, FmgrInfo* output, Datum value) {
         return OutputFunctionCall(output, value);
     }
 }
-
-} // namespace
 
 const char* state_text(const StateMachine* machine, Datum value, bool is_null) {
     return is_null
@@ -254,13 +242,11 @@ const StateMachine* find_machine(Relation rel, const TableInfo* info, const char
     raise_no_transitions(rel, column);
 }
 
-namespace {
-
-const char* shown_state(const char* state) {
+static const char* shown_state(const char* state) {
     return state != nullptr ? psprintf("\"%s\"", state) : "null";
 }
 
-char* refusal(Relation rel, const char* column, const RefusedMove& move) {
+static char* refusal(Relation rel, const char* column, const RefusedMove& move) {
     const char* table = RelationGetRelationName(rel);
     if (move.is_new)
         return move.tells_states ? psprintf("\"%s\" of a new row in table \"%s\" cannot be %s",
@@ -275,11 +261,7 @@ char* refusal(Relation rel, const char* column, const RefusedMove& move) {
                : psprintf("\"%s\" in table \"%s\" cannot go to this state", column, table);
 }
 
-} // namespace
-
-namespace {
-
-char* detail_of(Relation rel, const StateMachine* machine, const RefusedMove& move) {
+static char* detail_of(Relation rel, const StateMachine* machine, const RefusedMove& move) {
     bool tells = move.tells_states;
     char* detail =
         json_object({{"table", qualified_name(rel)},
@@ -295,8 +277,6 @@ char* detail_of(Relation rel, const StateMachine* machine, const RefusedMove& mo
         {{"guard", format_procedure_qualified(move.guard->function)}, {"reason", move.objection}});
     return psprintf("%s, %s", detail, of_guard + 1);
 }
-
-} // namespace
 
 void raise_not_allowed(Relation rel, const StateMachine* machine, const RefusedMove& move) {
     const char* message = refusal(rel, NameStr(machine->name), move);
@@ -328,4 +308,4 @@ void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machi
     raise_not_allowed(rel, machine, move);
 }
 
-} // namespace interlock
+} // namespace interlock::transition

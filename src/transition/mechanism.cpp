@@ -5,13 +5,11 @@
 #include "transition/guard.h"
 #include "transition/transition.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::transition {
 
 // With the names of the schemas, whatever the search_path. Raises nothing for one that is being
 // dropped.
-const char* guard_text(const Guard& guard) {
+static const char* guard_text(const Guard& guard) {
     const char* name = get_func_name(guard.function);
     const char* schema = get_namespace_name(get_func_namespace(guard.function));
     const char* row = format_type_extended(guard.row_type, -1,
@@ -24,7 +22,7 @@ const char* guard_text(const Guard& guard) {
 
 // The object of objects with each value replaced.
 template <typename State, typename Value>
-Jsonb* map_guards(Jsonb* guards, State&& state, Value&& value_of) {
+static Jsonb* map_guards(Jsonb* guards, State&& state, Value&& value_of) {
     JsonObject all;
     each_member(&guards->root, [&](const char* from, const JsonbValue* targets) {
         JsonObject to_states;
@@ -37,9 +35,9 @@ Jsonb* map_guards(Jsonb* guards, State&& state, Value&& value_of) {
     return all.finish();
 }
 
-const char* as_it_is(const char* state) { return state; }
+static const char* as_it_is(const char* state) { return state; }
 
-Jsonb* guards_of(const StateMachine& machine) {
+static Jsonb* guards_of(const StateMachine& machine) {
     if (machine.guarded == nullptr)
         return JsonObject().finish();
     return map_guards(machine.guarded, as_it_is, [&](const JsonbValue* number) {
@@ -48,7 +46,7 @@ Jsonb* guards_of(const StateMachine& machine) {
     });
 }
 
-Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
+static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     StateMachine machine = {};
     if (argument_count(trigger) == 0 || trigger->tgargs[0][0] == '\0' ||
         !read_declaration(&machine, relid, trigger))
@@ -63,11 +61,11 @@ Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     return Reading::kFound;
 }
 
-Jsonb* member_json(JsonbContainer* object, const char* name) {
+static Jsonb* member_json(JsonbContainer* object, const char* name) {
     return JsonbValueToJsonb(member_of(object, name));
 }
 
-Jsonb* stored_guards(Relation rel, AttrNumber column, Jsonb* transitions, Jsonb* guards) {
+static Jsonb* stored_guards(Relation rel, AttrNumber column, Jsonb* transitions, Jsonb* guards) {
     StateMachine machine = machine_to_declare(rel, column, transitions);
     declare_guards(rel, machine, guards); // raises what is wrong with them
     auto canonical = [&](const char* state) {
@@ -81,7 +79,7 @@ Jsonb* stored_guards(Relation rel, AttrNumber column, Jsonb* transitions, Jsonb*
     });
 }
 
-Jsonb* stored_form(Relation rel, const char* key, Jsonb* arguments) {
+static Jsonb* stored_form(Relation rel, const char* key, Jsonb* arguments) {
     JsonbContainer* given = &arguments->root;
     AttrNumber column = column_number(rel, key);
     check_state_column(rel, column);
@@ -97,8 +95,6 @@ Jsonb* stored_form(Relation rel, const char* key, Jsonb* arguments) {
     return stored.finish();
 }
 
-} // namespace
-
 extern const Mechanism kTransitionMechanism = {
     .name = "transitions",
     .enable = "define_transitions",
@@ -108,4 +104,4 @@ extern const Mechanism kTransitionMechanism = {
     .stored_form = stored_form,
 };
 
-} // namespace interlock
+} // namespace interlock::transition

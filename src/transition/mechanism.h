@@ -3,8 +3,8 @@
 
 #include "table/mechanism.h"
 
-namespace interlock {
+namespace interlock::transition {
 
 extern const Mechanism kTransitionMechanism;
 
-} // namespace interlock
+} // namespace interlock::transition

@@ -13,7 +13,7 @@
 #include "transition/transition.h"
 #include "transition/unknown_state.h"
 
-using namespace interlock;
+namespace interlock::transition {
 
 namespace {
 
@@ -53,14 +53,14 @@ struct MoveResult {
     const char* objection;        // of a guard
 };
 
-Move open_move(const Arguments& arguments);
-// With a guarded write a guard's refusal is kNotAllowed, and an error without.
-MoveResult perform(const Move& move, const GuardedWrite* guarded = nullptr);
-MoveResult try_to_perform(const Move& move);
-const char* outcome_name(MoveOutcome outcome);
-[[noreturn]] void raise_not_moved(const Move& move, const MoveResult& found);
-
 } // namespace
+
+static Move open_move(const Arguments& arguments);
+// With a guarded write a guard's refusal is kNotAllowed, and an error without.
+static MoveResult perform(const Move& move, const GuardedWrite* guarded = nullptr);
+static MoveResult try_to_perform(const Move& move);
+static const char* outcome_name(MoveOutcome outcome);
+[[noreturn]] static void raise_not_moved(const Move& move, const MoveResult& found);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(transition);
@@ -95,9 +95,9 @@ Datum try_transition(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // --- Arguments ---------------------------------------------------------------------------------
+
+namespace {
 
 // What the states of a call are read with.
 struct StateReader {
@@ -110,7 +110,9 @@ struct StateReader {
     }
 };
 
-States states_in(const StateReader& reader, ArrayType* array) {
+} // namespace
+
+static States states_in(const StateReader& reader, ArrayType* array) {
     Oid type = ARR_ELEMTYPE(array);
     TypeCacheEntry* entry = lookup_type_cache(type, 0);
     Datum* values;
@@ -133,19 +135,19 @@ States states_in(const StateReader& reader, ArrayType* array) {
 
 // A driver that sends an array without its type sends it as a text: {open,claimed}. It is an array
 // unless the machine knows a state of that name.
-bool is_array_text(const StateMachine* machine, const char* text) {
+static bool is_array_text(const StateMachine* machine, const char* text) {
     size_t length = strlen(text);
     return length > 1 && text[0] == '{' && text[length - 1] == '}' && !knows_state(machine, text);
 }
 
-ArrayType* array_in_text(char* text) {
+static ArrayType* array_in_text(char* text) {
     return with_hint(
         [] { errhint("Give several states as an array: $1::text[]."); },
         [&] { return DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, text, TEXTOID, -1)); });
 }
 
 // One state, or an array of them.
-States given_states(const Arguments& arguments, int n, const StateReader& reader) {
+static States given_states(const Arguments& arguments, int n, const StateReader& reader) {
     Oid type = arguments.type(n);
     Datum value = arguments.required(n, reader.argument);
     bool is_one = type == TEXTOID || type == reader.machine->type; // without a look-up
@@ -161,7 +163,7 @@ States given_states(const Arguments& arguments, int n, const StateReader& reader
     return {state, 1, false};
 }
 
-Move open_move(const Arguments& arguments) {
+static Move open_move(const Arguments& arguments) {
     Move move = {};
     move.rel = open_table(arguments.relation(0), RowExclusiveLock);
     move.info = table_info(move.rel);
@@ -180,18 +182,18 @@ Move open_move(const Arguments& arguments) {
 
 // --- The row -----------------------------------------------------------------------------------
 
-bool may_move(const Move& move, const State& from) {
+static bool may_move(const Move& move, const State& from) {
     return may_move(move.machine, from.text, move.to.text);
 }
 
 // For what is not allowed: a misspelled state is no transition that may be declared one day.
-void require_known_states(const Move& move) {
+static void require_known_states(const Move& move) {
     for (const State& from : move.from)
         require_known_state(move.rel, move.machine, "from_state", from.text);
     require_known_state(move.rel, move.machine, "to_state", move.to.text);
 }
 
-bool may_move_at_all(const Move& move) {
+static bool may_move_at_all(const Move& move) {
     for (const State& from : move.from)
         if (may_move(move, from))
             return true;
@@ -199,15 +201,15 @@ bool may_move_at_all(const Move& move) {
 }
 
 // Ownership of the state column, or a trigger, may have restored the state.
-void require_state(const Move& move, const State& from, const char* stored) {
+static void require_state(const Move& move, const State& from, const char* stored) {
     if (strcmp(from.text, move.to.text) != 0 && stored != nullptr && strcmp(stored, from.text) == 0)
         raise_suppressed(move.rel);
 }
 
 // States are compared as their type does it, by the collation of the column: a domain, which may
 // have another one, would leave it open.
-bool run_transition(const Move& move, const State& from, const GuardedWrite* guarded,
-                    bool* was_suppressed = nullptr) {
+static bool run_transition(const Move& move, const State& from, const GuardedWrite* guarded,
+                           bool* was_suppressed = nullptr) {
     const StateMachine* machine = move.machine;
     RowWrite write({move.rel, move.info, &move.key, CountedKind::kTransitions},
                    PlanKind("transition"));
@@ -228,30 +230,30 @@ bool run_transition(const Move& move, const State& from, const GuardedWrite* gua
     return true;
 }
 
-Bitmapset* columns_to_judge(const Move& move) {
+static Bitmapset* columns_to_judge(const Move& move) {
     return bms_add_member(columns_of(move.match), move.machine->column);
 }
 
 // All that the caller may see, and what the answer depends on.
-StoredRow look(const Move& move) {
+static StoredRow look(const Move& move) {
     Bitmapset* columns = bms_union(readable_columns(move.rel), columns_to_judge(move));
     return read_row(move.rel, move.info, move.key, columns);
 }
 
-const char* state_of(const Move& move, const StoredRow& row) {
+static const char* state_of(const Move& move, const StoredRow& row) {
     bool is_null;
     Datum value = stored_value(row, move.machine->column, &is_null);
     return state_text(move.machine, value, is_null);
 }
 
-const State* find_state(const States& states, const char* state) {
+static const State* find_state(const States& states, const char* state) {
     for (const State& each : states)
         if (state != nullptr && strcmp(each.text, state) == 0)
             return &each;
     return nullptr;
 }
 
-Bitmapset* differences(const Move& move, const StoredRow& row) {
+static Bitmapset* differences(const Move& move, const StoredRow& row) {
     if (matches_all(move.match))
         return nullptr;
     HeapTuple tuple = stored_row_as_tuple(row, move.info);
@@ -259,7 +261,7 @@ Bitmapset* differences(const Move& move, const StoredRow& row) {
 }
 
 // What becomes of the row as it was read. kTransitioned: it may be moved.
-MoveResult judge(const Move& move, const StoredRow& row) {
+static MoveResult judge(const Move& move, const StoredRow& row) {
     MoveResult result = {};
     result.row = row;
     result.outcome = MoveOutcome::kNotFound;
@@ -279,7 +281,7 @@ MoveResult judge(const Move& move, const StoredRow& row) {
     return result;
 }
 
-MoveResult moved(const Move& move) {
+static MoveResult moved(const Move& move) {
     MoveResult result = {};
     result.outcome = MoveOutcome::kTransitioned;
     result.state = move.to.text;
@@ -288,12 +290,12 @@ MoveResult moved(const Move& move) {
 
 constexpr int kAttempts = 3;
 
-bool is_refused(const GuardedWrite* guarded) {
+static bool is_refused(const GuardedWrite* guarded) {
     return guarded != nullptr && guarded->objection != nullptr;
 }
 
 // The row as a guard has refused to move it.
-MoveResult refused(const Move& move, const GuardedWrite* guarded) {
+static MoveResult refused(const Move& move, const GuardedWrite* guarded) {
     MoveResult result = judge(move, look(move));
     if (result.outcome == MoveOutcome::kTransitioned) {
         result.outcome = MoveOutcome::kNotAllowed;
@@ -303,7 +305,7 @@ MoveResult refused(const Move& move, const GuardedWrite* guarded) {
 }
 
 // From one state, whatever else is in the row: one conditional update.
-MoveResult perform_at_once(const Move& move, const GuardedWrite* guarded) {
+static MoveResult perform_at_once(const Move& move, const GuardedWrite* guarded) {
     const State& from = move.from.first[0];
     if (!may_move(move, from)) {
         require_known_states(move);
@@ -326,7 +328,7 @@ MoveResult perform_at_once(const Move& move, const GuardedWrite* guarded) {
 
 // The row is locked and judged again before it is written, so that what it was judged by holds. A
 // row that does not qualify from the first is not locked.
-MoveResult perform_locked(const Move& move, const GuardedWrite* guarded) {
+static MoveResult perform_locked(const Move& move, const GuardedWrite* guarded) {
     const Bitmapset* columns = columns_to_judge(move);
     require_known_states(move);
     for (int i = 0; i < kAttempts; i++) {
@@ -349,14 +351,14 @@ MoveResult perform_locked(const Move& move, const GuardedWrite* guarded) {
 
 // Whether a caller who reads the row again could move it. A coupon that has been used stays used:
 // the call was refused, and has not met another writer.
-bool could_move_now(const Move& move, const MoveResult& result) {
+static bool could_move_now(const Move& move, const MoveResult& result) {
     return result.outcome == MoveOutcome::kNoMatch ||
            (result.outcome == MoveOutcome::kStateChanged && result.state != nullptr &&
             strcmp(result.state, move.to.text) != 0 &&
             may_move(move.machine, result.state, move.to.text));
 }
 
-void count_move(const Move& move, const MoveResult& result) {
+static void count_move(const Move& move, const MoveResult& result) {
     LineRef line = line_of(move.info, CountedKind::kTransitions);
     count(line, Counter::kCalls);
     if (could_move_now(move, result))
@@ -366,14 +368,14 @@ void count_move(const Move& move, const MoveResult& result) {
         count(line, Counter::kRefusals);
 }
 
-MoveResult perform(const Move& move, const GuardedWrite* guarded) {
+static MoveResult perform(const Move& move, const GuardedWrite* guarded) {
     bool at_once = move.from.count == 1 && matches_all(move.match);
     MoveResult result = at_once ? perform_at_once(move, guarded) : perform_locked(move, guarded);
     count_move(move, result);
     return result;
 }
 
-MoveResult try_to_perform(const Move& move) {
+static MoveResult try_to_perform(const Move& move) {
     if (move.machine->guards == nullptr)
         return perform(move);
     GuardedWrite guarded = guarded_write(move.rel, move.machine);
@@ -382,7 +384,7 @@ MoveResult try_to_perform(const Move& move) {
 
 // --- Answers -----------------------------------------------------------------------------------
 
-const char* outcome_name(MoveOutcome outcome) {
+static const char* outcome_name(MoveOutcome outcome) {
     switch (outcome) {
     case MoveOutcome::kTransitioned:
         return "transitioned";
@@ -398,12 +400,12 @@ const char* outcome_name(MoveOutcome outcome) {
     pg_unreachable();
 }
 
-const char* key_of(const Move& move, const MoveResult& found) {
+static const char* key_of(const Move& move, const MoveResult& found) {
     return key_to_text(move.info, *table_key(move.info, move.key, found.row));
 }
 
 // As they were given: "a", or ["a", "b"].
-char* states_as_json(const States& states) {
+static char* states_as_json(const States& states) {
     StringInfoData json;
     initStringInfo(&json);
     for (int i = 0; i < states.count; i++) {
@@ -416,7 +418,7 @@ char* states_as_json(const States& states) {
 }
 
 // "a", "b" or "c"
-char* states_in_words(const States& states) {
+static char* states_in_words(const States& states) {
     StringInfoData words;
     initStringInfo(&words);
     for (int i = 0; i < states.count; i++)
@@ -428,7 +430,7 @@ char* states_in_words(const States& states) {
     return words.data;
 }
 
-[[noreturn]] void raise_state_changed(const Move& move, const MoveResult& found) {
+[[noreturn]] static void raise_state_changed(const Move& move, const MoveResult& found) {
     const char* state = found.state;
     const char* key = key_of(move, found);
     ereport(
@@ -445,7 +447,7 @@ char* states_in_words(const States& states) {
 }
 
 // ["a", "b"]
-char* names_as_json(const TableInfo* info, const Bitmapset* columns) {
+static char* names_as_json(const TableInfo* info, const Bitmapset* columns) {
     StringInfoData json;
     initStringInfo(&json);
     const char* separator = "[";
@@ -458,7 +460,7 @@ char* names_as_json(const TableInfo* info, const Bitmapset* columns) {
     return json.data;
 }
 
-[[noreturn]] void raise_no_match(const Move& move, const MoveResult& found) {
+[[noreturn]] static void raise_no_match(const Move& move, const MoveResult& found) {
     int first = bms_next_member(found.differences, -1);
     const char* key = key_of(move, found);
     ereport(
@@ -476,7 +478,7 @@ char* names_as_json(const TableInfo* info, const Bitmapset* columns) {
          errhint("Read the row and decide again.")));
 }
 
-void raise_not_moved(const Move& move, const MoveResult& found) {
+static void raise_not_moved(const Move& move, const MoveResult& found) {
     switch (found.outcome) {
     case MoveOutcome::kStateChanged:
         raise_state_changed(move, found);
@@ -493,4 +495,4 @@ void raise_not_moved(const Move& move, const MoveResult& found) {
     }
 }
 
-} // namespace
+} // namespace interlock::transition

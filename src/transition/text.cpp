@@ -2,13 +2,11 @@
 
 #include "transition/transition.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::transition {
 
 // Each removes the named element from the front of the text; false if there is another one.
 
-bool take(const char** at, char wanted) {
+static bool take(const char** at, char wanted) {
     *at += strspn(*at, " \t\r\n");
     if (**at != wanted)
         return false;
@@ -18,7 +16,7 @@ bool take(const char** at, char wanted) {
 
 // jsonb prints only control characters as \u. Other escapes could be characters that the database
 // does not have.
-bool take_code(const char** at) {
+static bool take_code(const char** at) {
     constexpr const char* kDigits = "0123456789abcdef";
     int code = 0;
     for (int i = 0; i < 4; i++) {
@@ -31,7 +29,7 @@ bool take_code(const char** at) {
     return code > 0 && code < ' ';
 }
 
-bool take_escape(const char** at) {
+static bool take_escape(const char** at) {
     char escaped = **at;
     if (escaped == '\0')
         return false;
@@ -39,7 +37,7 @@ bool take_escape(const char** at) {
     return escaped == 'u' ? take_code(at) : strchr("\"\\/bfnrt", escaped) != nullptr;
 }
 
-bool take_state(const char** at) {
+static bool take_state(const char** at) {
     if (!take(at, '"'))
         return false;
     while (static_cast<unsigned char>(**at) >= ' ') {
@@ -54,7 +52,7 @@ bool take_state(const char** at) {
 
 // Items between the brackets, separated by commas.
 template <typename Take>
-bool take_list(const char** at, char begin, char end, Take&& take_item) {
+static bool take_list(const char** at, char begin, char end, Take&& take_item) {
     if (!take(at, begin))
         return false;
     if (take(at, end))
@@ -66,12 +64,14 @@ bool take_list(const char** at, char begin, char end, Take&& take_item) {
     return take(at, end);
 }
 
-bool take_states(const char** at) { return take_list(at, '[', ']', take_state); }
+static bool take_states(const char** at) { return take_list(at, '[', ']', take_state); }
 
-bool take_edges(const char** at) { return take_state(at) && take(at, ':') && take_states(at); }
+static bool take_edges(const char** at) {
+    return take_state(at) && take(at, ':') && take_states(at);
+}
 
 // Of a guard. A number in JSON begins with no zero.
-bool take_number(const char** at) {
+static bool take_number(const char** at) {
     constexpr int kMostDigits = 4;
     *at += strspn(*at, " \t\r\n");
     bool has_zero = **at == '0';
@@ -80,15 +80,15 @@ bool take_number(const char** at) {
     return digits > 0 && digits <= (has_zero ? 1 : kMostDigits);
 }
 
-bool take_guard(const char** at) { return take_state(at) && take(at, ':') && take_number(at); }
+static bool take_guard(const char** at) {
+    return take_state(at) && take(at, ':') && take_number(at);
+}
 
-bool take_guards(const char** at) {
+static bool take_guards(const char** at) {
     return take_state(at) && take(at, ':') && take_list(at, '{', '}', take_guard);
 }
 
-bool is_short(const char* text) { return strlen(text) <= kMostTransitionBytes; }
-
-} // namespace
+static bool is_short(const char* text) { return strlen(text) <= kMostTransitionBytes; }
 
 bool is_transitions(const char* text) {
     return is_short(text) && take_list(&text, '{', '}', take_edges) && take(&text, '\0');
@@ -102,4 +102,4 @@ bool is_guards(const char* text) {
     return is_short(text) && take_list(&text, '{', '}', take_guards) && take(&text, '\0');
 }
 
-} // namespace interlock
+} // namespace interlock::transition

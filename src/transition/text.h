@@ -5,7 +5,7 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::transition {
 
 // {"from": ["to", ...], ...}
 bool is_transitions(const char* text);
@@ -16,4 +16,4 @@ bool is_states(const char* text);
 // {"from": {"to": 0, ...}, ...}
 bool is_guards(const char* text);
 
-} // namespace interlock
+} // namespace interlock::transition

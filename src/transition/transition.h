@@ -20,7 +20,11 @@
 #include "table/key.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline server {
+class Arguments;
+} // namespace interlock::inline server
+
+namespace interlock::transition {
 
 struct Guard; // transition/guard.h
 
@@ -137,7 +141,6 @@ Datum state_datum(Oid type, int32 typmod, char* state);
 
 // An argument of any type as a value of the column. A value that the type cannot hold is the type's
 // own error, with the declared states as its hint.
-class Arguments;
 Datum state_value(Relation rel, const StateMachine* machine, Datum value, Oid type);
 Datum state_argument(const Arguments& arguments, int n, const char* name, Relation rel,
                      const StateMachine* machine);
@@ -150,4 +153,4 @@ char* canonical_state(Relation rel, Oid type, int32 typmod, char* state);
 // as true and false, and numbers of type numeric without zeros at their ends: one text for each.
 const char* state_text(const StateMachine* machine, Datum value, bool is_null);
 
-} // namespace interlock
+} // namespace interlock::transition

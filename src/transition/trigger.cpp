@@ -10,7 +10,7 @@
 #include "transition/guard.h"
 #include "transition/transition.h"
 
-using namespace interlock;
+namespace interlock::transition {
 
 namespace {
 
@@ -20,9 +20,10 @@ struct Asking {
     FmgrInfo* caller;
 };
 
-bool check_update(const RowChange& change, const StateMachine* machine, const Asking& asking);
-
 } // namespace
+
+static bool check_update(const RowChange& change, const StateMachine* machine,
+                         const Asking& asking);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(transition_trigger);
@@ -43,9 +44,7 @@ Datum transition_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-const char* state_in(const StateMachine* machine, TupleTableSlot* row) {
+static const char* state_in(const StateMachine* machine, TupleTableSlot* row) {
     bool is_null;
     Datum state = slot_getattr(row, machine->column, &is_null);
     return state_text(machine, state, is_null);
@@ -53,20 +52,20 @@ const char* state_in(const StateMachine* machine, TupleTableSlot* row) {
 
 // Whether an update that leaves the state is a transition, too. The apply worker of logical
 // replication names every column; its rows were checked where they come from.
-bool is_repeat(const RowChange& change, const StateMachine* machine) {
+static bool is_repeat(const RowChange& change, const StateMachine* machine) {
     return machine->rejects_repeats &&
            bms_is_member(machine->column - FirstLowInvalidHeapAttributeNumber, change.assigned) &&
            SessionReplicationRole != SESSION_REPLICATION_ROLE_REPLICA;
 }
 
 // One state can have several values: 1.0 and 1.00.
-bool is_same_state(const char* from, const char* to) {
+static bool is_same_state(const char* from, const char* to) {
     return from == nullptr || to == nullptr ? from == to : strcmp(from, to) == 0;
 }
 
 // False when the guard refuses the row of try_transition.
-bool ask_guard(const RowChange& change, const StateMachine* machine, const char* from,
-               const char* to, const Asking& asking) {
+static bool ask_guard(const RowChange& change, const StateMachine* machine, const char* from,
+                      const char* to, const Asking& asking) {
     const Guard* guard = guard_of(machine, from, to);
     if (guard == nullptr)
         return true;
@@ -83,8 +82,8 @@ bool ask_guard(const RowChange& change, const StateMachine* machine, const char*
     return false;
 }
 
-bool check_transition(const RowChange& change, const StateMachine* machine, const char* to,
-                      const Asking& asking) {
+static bool check_transition(const RowChange& change, const StateMachine* machine, const char* to,
+                             const Asking& asking) {
     const char* from = state_in(machine, change.old_row);
     if (is_same_state(from, to) && (to == nullptr || !is_repeat(change, machine)))
         return true;
@@ -99,7 +98,8 @@ bool check_transition(const RowChange& change, const StateMachine* machine, cons
 }
 
 // False when the row must not be written.
-bool check_update(const RowChange& change, const StateMachine* machine, const Asking& asking) {
+static bool check_update(const RowChange& change, const StateMachine* machine,
+                         const Asking& asking) {
     const TableInfo* info = change.info;
     bool stays =
         same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, machine->column);
@@ -116,10 +116,6 @@ bool check_update(const RowChange& change, const StateMachine* machine, const As
     return true;
 }
 
-} // namespace
-
-namespace interlock {
-
 bool check_transitions(RowChange* change) {
     for (const StateMachine& machine : machines_of(change->info)) {
         if (!trigger_fires(machine.enabled))
@@ -133,4 +129,4 @@ bool check_transitions(RowChange* change) {
     return true;
 }
 
-} // namespace interlock
+} // namespace interlock::transition

@@ -3,9 +3,9 @@
 
 #include "execution/row_change.h"
 
-namespace interlock {
+namespace interlock::transition {
 
 // True, or raises IL002.
 bool check_transitions(RowChange* change);
 
-} // namespace interlock
+} // namespace interlock::transition

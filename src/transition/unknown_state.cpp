@@ -4,14 +4,12 @@
 #include "table/own_table.h"
 #include "transition/transition.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::transition {
 
 // Some of the states are enough for a hint.
 constexpr int kStatesShown = 20;
 
-char* in_quotes(const List* states) {
+static char* in_quotes(const List* states) {
     StringInfoData text;
     initStringInfo(&text);
     for (int i = 0; i < Min(list_length(states), kStatesShown); i++)
@@ -25,7 +23,7 @@ char* in_quotes(const List* states) {
 // Calls visit(state) for each state that the machine names, as often as it names it, until visit
 // returns false.
 template <typename Visit>
-void each_state(const StateMachine* machine, Visit&& visit) {
+static void each_state(const StateMachine* machine, Visit&& visit) {
     for (Jsonb* json : {machine->transitions, machine->initial}) {
         if (json == nullptr)
             continue;
@@ -41,7 +39,7 @@ void each_state(const StateMachine* machine, Visit&& visit) {
     }
 }
 
-bool contains(const List* states, const char* state) {
+static bool contains(const List* states, const char* state) {
     ListCell* cell;
     foreach (cell, states)
         if (strcmp(static_cast<const char*>(lfirst(cell)), state) == 0)
@@ -50,7 +48,7 @@ bool contains(const List* states, const char* state) {
 }
 
 // The first ones, each once.
-List* states_to_show(const StateMachine* machine) {
+static List* states_to_show(const StateMachine* machine) {
     List* states = NIL;
     each_state(machine, [&](char* state) {
         if (!contains(states, state))
@@ -61,6 +59,8 @@ List* states_to_show(const StateMachine* machine) {
 }
 
 // --- The nearest name ----------------------------------------------------------------------------
+
+namespace {
 
 // The candidate that takes the fewest letters to change, if that is not more than half of them: of
 // two letters none, as a number is no misspelling of another one.
@@ -99,11 +99,13 @@ private:
     const char* nearest_ = nullptr;
 };
 
+} // namespace
+
 // --- What the type does not have -----------------------------------------------------------------
 
 // Whether the text of a state can be one of that type, as far as that shows without its input
 // function, which raises. Only an enum loses values while it stays the same type.
-bool may_be_value(Oid type, const char* state) {
+static bool may_be_value(Oid type, const char* state) {
     size_t length = strlen(state);
     switch (type) {
     case BOOLOID:
@@ -125,7 +127,7 @@ bool may_be_value(Oid type, const char* state) {
     }
 }
 
-List* lost_states(const StateMachine* machine) {
+static List* lost_states(const StateMachine* machine) {
     List* lost = NIL;
     each_state(machine, [&](char* state) {
         if (!may_be_value(machine->base_type, state) && !contains(lost, state))
@@ -136,7 +138,7 @@ List* lost_states(const StateMachine* machine) {
 }
 
 // The labels of an enum, in their order.
-List* labels_of(Oid type) {
+static List* labels_of(Oid type) {
     List* labels = NIL;
     Relation catalog = table_open(EnumRelationId, AccessShareLock);
     Relation index = index_open(EnumTypIdSortOrderIndexId, AccessShareLock);
@@ -154,8 +156,6 @@ List* labels_of(Oid type) {
     return labels;
 }
 
-} // namespace
-
 const char* way_back_of_states(Relation rel, const StateMachine* machine) {
     List* lost = lost_states(machine);
     if (lost == NIL)
@@ -167,9 +167,7 @@ const char* way_back_of_states(Relation rel, const StateMachine* machine) {
         format_type_be(machine->type), in_quotes(lost), quote_literal_cstr(qualified_name(rel)));
 }
 
-namespace {
-
-const char* nearest_in_words(const StateMachine* machine, const char* state) {
+static const char* nearest_in_words(const StateMachine* machine, const char* state) {
     Nearest nearest(state);
     each_state(machine, [&](char* known) {
         nearest.offer(known);
@@ -177,8 +175,6 @@ const char* nearest_in_words(const StateMachine* machine, const char* state) {
     });
     return nearest.in_words();
 }
-
-} // namespace
 
 void hint_at_states(Relation rel, const StateMachine* machine, const char* state) {
     const char* way_back = way_back_of_states(rel, machine);
@@ -215,4 +211,4 @@ void require_known_state(Relation rel, const StateMachine* machine, const char* 
                     (hint_at_states(rel, machine, state), 0)));
 }
 
-} // namespace interlock
+} // namespace interlock::transition

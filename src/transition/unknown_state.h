@@ -4,7 +4,7 @@
 
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::transition {
 
 struct StateMachine;
 
@@ -24,4 +24,4 @@ void hint_at_states(Relation rel, const StateMachine* machine, const char* state
 // The same where there is no machine yet: with the labels of the type if it is an enum.
 void hint_at_type(Oid type, const char* state);
 
-} // namespace interlock
+} // namespace interlock::transition

@@ -4,11 +4,9 @@
 #include "server/error.h"
 #include "table/row_values.h"
 
-namespace interlock {
+namespace interlock::version {
 
-namespace {
-
-int64 token_of_text(TokenKind kind, char* token) {
+static int64 token_of_text(TokenKind kind, char* token) {
     if (is_counter(kind))
         return DatumGetInt64(DirectFunctionCall1(int8in, CStringGetDatum(token)));
     Oid function, parameter;
@@ -16,13 +14,13 @@ int64 token_of_text(TokenKind kind, char* token) {
     return DatumGetInt64(OidInputFunctionCall(function, token, parameter, -1));
 }
 
-int hint_type(const Versioning* versioning) {
+static int hint_type(const Versioning* versioning) {
     return errhint(
         "Give the expected version as %s.",
         is_counter(versioning->kind) ? "a number" : "a timestamp with time zone, or as text");
 }
 
-void require_type(Relation rel, const Versioning* versioning, Oid type) {
+static void require_type(Relation rel, const Versioning* versioning, Oid type) {
     if (has_versions_as(versioning, type))
         return;
     ereport(ERROR,
@@ -32,7 +30,7 @@ void require_type(Relation rel, const Versioning* versioning, Oid type) {
              hint_type(versioning)));
 }
 
-int64 parse_token(const Versioning* versioning, Datum value, Oid type) {
+static int64 parse_token(const Versioning* versioning, Datum value, Oid type) {
     if (type == TEXTOID)
         return with_hint(
             [versioning] { hint_type(versioning); },
@@ -42,7 +40,7 @@ int64 parse_token(const Versioning* versioning, Datum value, Oid type) {
     return DatumGetInt64(value);
 }
 
-[[noreturn]] void raise_nothing_expected(const Versioning* versioning) {
+[[noreturn]] static void raise_nothing_expected(const Versioning* versioning) {
     ereport(
         ERROR,
         (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("argument \"expected\" must not be null"),
@@ -50,8 +48,6 @@ int64 parse_token(const Versioning* versioning, Datum value, Oid type) {
                  "takes null for a row that must not exist.",
                  is_counter(versioning->kind) ? "" : ", or '-infinity' if it was null")));
 }
-
-} // namespace
 
 VersionArgument expected_version(const Arguments& arguments, int n, Relation rel,
                                  const Versioning* versioning) {
@@ -84,4 +80,4 @@ bool is_shown_as_expected(const Versioning* versioning, const VersionArgument& e
     return time_in_zone(stored) == time_in_zone(expected.token);
 }
 
-} // namespace interlock
+} // namespace interlock::version

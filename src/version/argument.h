@@ -4,7 +4,11 @@
 
 #include "version/version.h"
 
-namespace interlock {
+namespace interlock::inline server {
+class Arguments;
+} // namespace interlock::inline server
+
+namespace interlock::version {
 
 struct VersionArgument {
     Oid type; // INT8OID, TIMESTAMPTZOID or TEXTOID
@@ -14,7 +18,6 @@ struct VersionArgument {
 
 // Argument n, named "expected"; 22004 for null, 42804 for a number where versions are times or the
 // other way round, and what the input function raises for a text.
-class Arguments;
 VersionArgument expected_version(const Arguments& arguments, int n, Relation rel,
                                  const Versioning* versioning);
 
@@ -37,4 +40,4 @@ Datum version_result(const Versioning* versioning, Oid type, int64 token);
 bool is_shown_as_expected(const Versioning* versioning, const VersionArgument& expected,
                           int64 stored);
 
-} // namespace interlock
+} // namespace interlock::version

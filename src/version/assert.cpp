@@ -7,14 +7,10 @@
 #include "version/asserted.h"
 #include "version/call.h"
 
-using namespace interlock;
+namespace interlock::version {
 
-namespace {
-
-StoredRow lock_row(const RowCall& call);
-void note_place(const RowCall& call, const StoredRow& row);
-
-} // namespace
+static StoredRow lock_row(const RowCall& call);
+static void note_place(const RowCall& call, const StoredRow& row);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(assert_version);
@@ -34,11 +30,9 @@ Datum assert_version(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // Locks the row and returns it with its version as it is then. A row that was deleted while we
 // waited for it may have been inserted again; another version than the expected one needs no lock.
-StoredRow lock_row(const RowCall& call) {
+static StoredRow lock_row(const RowCall& call) {
     constexpr int kAttempts = 3;
     const Bitmapset* columns =
         with_table_key(call.rel, call.info, call.key, bms_make_singleton(call.versioning->column));
@@ -59,7 +53,7 @@ StoredRow lock_row(const RowCall& call) {
 
 // --- Where it is ---------------------------------------------------------------------------------
 
-void note_place_of(const RowCall& call, Relation index) {
+static void note_place_of(const RowCall& call, Relation index) {
     TupleTableSlot* slot = table_slot_create(call.rel, nullptr);
     PushActiveSnapshot(GetTransactionSnapshot());
     if (probe_key({call.rel, call.info, &call.key}, index, slot))
@@ -69,7 +63,7 @@ void note_place_of(const RowCall& call, Relation index) {
 }
 
 // Of a partitioned table. The system columns need SELECT on the table.
-void note_place_by_statement(const RowCall& call) {
+static void note_place_by_statement(const RowCall& call) {
     with_spi([&] {
         PlanShape shape = {call.info->relid, PlanKind("asserted_place")};
         shape.key = call.key.by->index;
@@ -93,7 +87,7 @@ void note_place_by_statement(const RowCall& call) {
 
 // The row is locked and has been shown to the caller. Without its place, statements that write it
 // later are judged as if it had not been asserted.
-void note_place(const RowCall& call, const StoredRow& row) {
+static void note_place(const RowCall& call, const StoredRow& row) {
     if (ItemPointerIsValid(&row.place)) {
         note_asserted(call.info->relid, row.place);
         return;
@@ -111,4 +105,4 @@ void note_place(const RowCall& call, const StoredRow& row) {
     index_close(index, NoLock);
 }
 
-} // namespace
+} // namespace interlock::version

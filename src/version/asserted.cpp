@@ -4,7 +4,7 @@
 #include "server/transaction_end.h"
 #include "server/transaction_list.h"
 
-namespace interlock {
+namespace interlock::version {
 
 namespace {
 
@@ -14,26 +14,29 @@ struct Place {
     OffsetNumber offset;
     uint16 padding;
 };
+
+} // namespace
+
 static_assert(sizeof(Place) == sizeof(Oid) + sizeof(BlockIdData) + 2 * sizeof(uint16));
 
 // The places in the order of their assertions, each once, and the set of them, in the transaction's
 // context.
-TransactionList<Place> assertions = {};
-HTAB* places = nullptr;
+static TransactionList<Place> assertions = {};
+static HTAB* places = nullptr;
 
-Place place_of(Oid relid, const ItemPointerData& place) {
+static Place place_of(Oid relid, const ItemPointerData& place) {
     return {relid, place.ip_blkid, place.ip_posid, 0};
 }
 
-void end_transaction(XactEvent event, void*) {
+static void end_transaction(XactEvent event, void*) {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
     assertions.forget();
     places = nullptr;
 }
 
-void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId parent,
-                        void*) {
+static void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId parent,
+                               void*) {
     if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
         return;
     int first = assertions.first_of(ended);
@@ -46,7 +49,7 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
     assertions.count = first;
 }
 
-void need_places() {
+static void need_places() {
     static bool registered = false;
     register_once(&registered, end_transaction, end_subtransaction);
     if (places != nullptr)
@@ -58,8 +61,6 @@ void need_places() {
     places =
         hash_create("interlock asserted rows", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
-
-} // namespace
 
 void note_asserted(Oid relid, const ItemPointerData& row) {
     need_places();
@@ -78,4 +79,4 @@ bool is_asserted(Oid relid, const ItemPointerData& row) {
     return hash_search(places, &place, HASH_FIND, nullptr) != nullptr;
 }
 
-} // namespace interlock
+} // namespace interlock::version

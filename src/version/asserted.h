@@ -8,10 +8,10 @@
 
 #include "server/server.h"
 
-namespace interlock {
+namespace interlock::version {
 
 void note_asserted(Oid relid, const ItemPointerData& row);
 
 bool is_asserted(Oid relid, const ItemPointerData& row);
 
-} // namespace interlock
+} // namespace interlock::version

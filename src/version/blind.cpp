@@ -10,13 +10,15 @@
 #include "version/unseen.h"
 #include "version/version.h"
 
-namespace interlock {
+namespace interlock::version {
 
 namespace {
 
 enum Exemption : int { kAsTheTableSays, kAllowed };
 
-int exemption = kAsTheTableSays;
+} // namespace
+
+static int exemption = kAsTheTableSays;
 
 constexpr config_enum_entry kExemptions[] = {
     {"table", kAsTheTableSays, false}, {"allow", kAllowed, false}, {nullptr, 0, false}};
@@ -24,7 +26,7 @@ constexpr config_enum_entry kExemptions[] = {
 // --- Whether it is blind -------------------------------------------------------------------------
 
 // No other transaction can have written a newer version of these rows since this one has seen them.
-bool is_held(Relation rel, HeapTuple row, const Versioning* versioning) {
+static bool is_held(Relation rel, HeapTuple row, const Versioning* versioning) {
     if (is_asserted(RelationGetRelid(rel), row->t_self))
         return true;
     return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data)) &&
@@ -32,18 +34,19 @@ bool is_held(Relation rel, HeapTuple row, const Versioning* versioning) {
 }
 
 // A change that a subscription applies was judged where it was made.
-bool is_known(Comparison comparison) {
+static bool is_known(Comparison comparison) {
     if (comparison == Comparison::kNoStatement)
         return knows_all_statements() || SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
     return comparison != Comparison::kNotPlanned || knows_all_statements();
 }
 
 // What no module has described to us, such as a plan of another planner, is taken for blind.
-bool is_blind(Comparison comparison) {
+static bool is_blind(Comparison comparison) {
     return comparison == Comparison::kNone || comparison == Comparison::kNotPlanned;
 }
 
-bool is_excused(const TriggerData* trigger, const Versioning* versioning, const RowChange* change) {
+static bool is_excused(const TriggerData* trigger, const Versioning* versioning,
+                       const RowChange* change) {
     if (is_held(trigger->tg_relation, trigger->tg_trigtuple, versioning))
         return true;
     if (change == nullptr)
@@ -56,6 +59,8 @@ bool is_excused(const TriggerData* trigger, const Versioning* versioning, const 
 
 // --- What becomes of it --------------------------------------------------------------------------
 
+namespace {
+
 // The strictest mode that holds for the row, and the shared column that it is for; null where it is
 // for all columns.
 struct Mode {
@@ -63,11 +68,13 @@ struct Mode {
     const char* column;
 };
 
-Mode mode_of(const TableInfo* info, const RowChange* change) {
+} // namespace
+
+static Mode mode_of(const TableInfo* info, const RowChange* change) {
     Mode strictest = {versioning_of(info)->blind_updates, nullptr};
-    const Ownership* ownership = ownership_of(info);
+    const ownership::Ownership* ownership = ownership::ownership_of(info);
     for (int i = 0; change != nullptr && ownership != nullptr && i < ownership->rules.count; i++) {
-        const ColumnRule& rule = ownership->rules.rules[i];
+        const ownership::ColumnRule& rule = ownership->rules.rules[i];
         if (rule.blind_updates > strictest.mode && rule.column != InvalidAttrNumber &&
             !same_value(info->columns, change->old_row, change->new_row, rule.column))
             strictest = {rule.blind_updates, rule.name};
@@ -75,16 +82,17 @@ Mode mode_of(const TableInfo* info, const RowChange* change) {
     return strictest;
 }
 
-bool is_allowed_here(const Versioning* versioning) {
+static bool is_allowed_here(const Versioning* versioning) {
     return exemption == kAllowed && session_owns(versioning->root);
 }
 
-void log_allowed(const TriggerData* trigger, const TableInfo* info, const Versioning* versioning) {
+static void log_allowed(const TriggerData* trigger, const TableInfo* info,
+                        const Versioning* versioning) {
     const char* operation = TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "delete" : "update";
-    WriteGroup group = {WriteDecision::kBlind, operation, versioning->root,
-                        GetCurrentCommandId(false), nullptr};
-    count_writes(group, 1, [&] {
-        WriteSample sample = {};
+    ownership::WriteGroup group = {ownership::WriteDecision::kBlind, operation, versioning->root,
+                                   GetCurrentCommandId(false), nullptr};
+    ownership::count_writes(group, 1, [&] {
+        ownership::WriteSample sample = {};
         if (info->key.count > 0)
             sample.key = key_to_jsonb(info, key_of_tuple(info, trigger->tg_trigtuple));
         sample.reason = "interlock.blind_updates = allow";
@@ -94,7 +102,7 @@ void log_allowed(const TriggerData* trigger, const TableInfo* info, const Versio
 
 // --- Reporting it --------------------------------------------------------------------------------
 
-const char* detail(const TriggerData* trigger, const TableInfo* info) {
+static const char* detail(const TriggerData* trigger, const TableInfo* info) {
     Relation rel = trigger->tg_relation;
     const Versioning* versioning = versioning_of(info);
     HeapTuple row = trigger->tg_trigtuple;
@@ -110,7 +118,7 @@ const char* detail(const TriggerData* trigger, const TableInfo* info) {
                         {"version", nullptr, version}});
 }
 
-void report(const TriggerData* trigger, const TableInfo* info, Mode mode) {
+static void report(const TriggerData* trigger, const TableInfo* info, Mode mode) {
     const Versioning* versioning = versioning_of(info);
     const char* table = RelationGetRelationName(trigger->tg_relation);
     const char* version = NameStr(versioning->name);
@@ -135,8 +143,6 @@ void report(const TriggerData* trigger, const TableInfo* info, Mode mode) {
                  TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "delete" : "update",
                  quote_identifier(version))));
 }
-
-} // namespace
 
 void note_own_write(Relation rel, HeapTuple row, const Versioning* versioning) {
     if (unseen_write != nullptr && *unseen_write == versioning->root &&
@@ -185,4 +191,4 @@ void define_blind_settings() {
         &exemption, kAsTheTableSays, kExemptions, PGC_USERSET, 0, nullptr, nullptr, nullptr);
 }
 
-} // namespace interlock
+} // namespace interlock::version

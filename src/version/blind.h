@@ -18,7 +18,7 @@
 
 #include "execution/row_change.h"
 
-namespace interlock {
+namespace interlock::version {
 
 // Judges the row that version_trigger is called for. `change` is null for DELETE. Raises IL011, and
 // 55000 where the library was loaded too late to know the statement.
@@ -30,4 +30,4 @@ void note_own_write(Relation rel, HeapTuple row, const Versioning* versioning);
 
 void define_blind_settings();
 
-} // namespace interlock
+} // namespace interlock::version

@@ -6,14 +6,14 @@
 #include "statement/running.h"
 #include "table/relation.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::version {
 
 constexpr int kLines = 1024;
 
 // A power of two: at 1,000 transactions in a second they reach back for a minute.
 constexpr uint32 kWriters = 65536;
+
+namespace {
 
 struct Line {
     pg_atomic_uint64 table; // database and table; zero for a line that is free
@@ -29,12 +29,12 @@ struct Counts {
     pg_atomic_uint64 writers[kWriters];
 };
 
-Counts* counts = nullptr;
-int window = 60; // seconds
-
-uint64 word_of(uint32 high, uint32 low) { return static_cast<uint64>(high) << 32 | low; }
-
 } // namespace
+
+static Counts* counts = nullptr;
+static int window = 60; // seconds
+
+static uint64 word_of(uint32 high, uint32 low) { return static_cast<uint64>(high) << 32 | low; }
 
 extern "C" {
 PG_FUNCTION_INFO_V1(is_preloaded);
@@ -68,11 +68,9 @@ Datum list_blind_updates(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
+static void request_memory() { RequestAddinShmemSpace(sizeof(Counts)); }
 
-void request_memory() { RequestAddinShmemSpace(sizeof(Counts)); }
-
-void attach_memory() {
+static void attach_memory() {
     bool found;
     counts =
         static_cast<Counts*>(ShmemInitStruct("pg_interlock blind updates", sizeof(Counts), &found));
@@ -86,14 +84,14 @@ void attach_memory() {
         pg_atomic_init_u64(&writer, 0);
 }
 
-Line* line_at(uint32 place) { return &counts->lines[place % kLines]; }
+static Line* line_at(uint32 place) { return &counts->lines[place % kLines]; }
 
-void begin_line(Line* line) {
+static void begin_line(Line* line) {
     pg_atomic_write_u64(&line->since, static_cast<uint64>(GetCurrentTimestamp()));
 }
 
 // The line of a table, which may be a new one; null when all are taken by others.
-Line* find_line(uint64 table, uint32 first) {
+static Line* find_line(uint64 table, uint32 first) {
     for (int i = 0; i < kLines; i++) {
         Line* line = line_at(first + i);
         uint64 present = pg_atomic_read_u64(&line->table);
@@ -107,7 +105,7 @@ Line* find_line(uint64 table, uint32 first) {
     return nullptr;
 }
 
-bool is_gone(uint64 table) {
+static bool is_gone(uint64 table) {
     auto database = static_cast<Oid>(table >> 32);
     return database == MyDatabaseId
                ? !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(static_cast<Oid>(table)))
@@ -115,7 +113,7 @@ bool is_gone(uint64 table) {
 }
 
 // No line is free any more, so all of them are looked at for a table, wherever its own is.
-Line* find_line_of_gone(uint32 first) {
+static Line* find_line_of_gone(uint32 first) {
     for (int i = 0; i < kLines; i++)
         if (is_gone(pg_atomic_read_u64(&line_at(first + i)->table)))
             return line_at(first + i);
@@ -123,7 +121,7 @@ Line* find_line_of_gone(uint32 first) {
 }
 
 // Null when another session does the same now, which may be for the same table. Raises nothing.
-Line* take_line(Line* line, uint64 table, uint32 first) {
+static Line* take_line(Line* line, uint64 table, uint32 first) {
     if (!pg_atomic_test_set_flag(&counts->reuses))
         return nullptr;
     Line* found = find_line(table, first);
@@ -138,7 +136,7 @@ Line* take_line(Line* line, uint64 table, uint32 first) {
     return found;
 }
 
-Line* line_for(Oid relid) {
+static Line* line_for(Oid relid) {
     constexpr int kPause = 60 * 1000; // milliseconds; the search asks for each table
     static TimestampTz last_search = 0;
     uint64 table = word_of(MyDatabaseId, relid);
@@ -157,18 +155,18 @@ Line* line_for(Oid relid) {
     return take_line(line, table, first);
 }
 
-uint32 present_second() {
+static uint32 present_second() {
     return static_cast<uint32>(GetCurrentStatementStartTimestamp() / USECS_PER_SEC);
 }
 
 // Ids that follow each other are in different lines of the processor's cache.
-pg_atomic_uint64* writer_of(TransactionId id) {
+static pg_atomic_uint64* writer_of(TransactionId id) {
     constexpr uint32 kPerLine = PG_CACHE_LINE_SIZE / sizeof(uint64);
     uint32 place = id % kWriters;
     return &counts->writers[place * kPerLine % kWriters + place * kPerLine / kWriters];
 }
 
-bool was_written_lately(HeapTuple row) {
+static bool was_written_lately(HeapTuple row) {
     TransactionId writer = HeapTupleHeaderGetXmin(row->t_data);
     if (!TransactionIdIsNormal(writer))
         return false;
@@ -177,10 +175,6 @@ bool was_written_lately(HeapTuple row) {
     auto age = static_cast<int32>(present_second() - static_cast<uint32>(noted));
     return noted >> 32 == writer && age <= window;
 }
-
-} // namespace
-
-namespace interlock {
 
 void note_versioned_write() {
     if (counts == nullptr)
@@ -222,4 +216,4 @@ void report_blind_counts(UsageReport* report) {
     report_total(report, "tables with blind updates", used, kLines);
 }
 
-} // namespace interlock
+} // namespace interlock::version

@@ -10,9 +10,11 @@
 
 #include "server/server.h"
 
-namespace interlock {
-
+namespace interlock::inline server {
 struct UsageReport; // server/usage_report.h
+} // namespace interlock::inline server
+
+namespace interlock::version {
 
 // Notes that the present transaction updates a row of a versioned table.
 void note_versioned_write();
@@ -24,4 +26,4 @@ void define_blind_window();
 void request_blind_counts();
 void report_blind_counts(UsageReport* report);
 
-} // namespace interlock
+} // namespace interlock::version

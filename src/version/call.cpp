@@ -2,11 +2,9 @@
 
 #include "server/result_row.h"
 
-namespace interlock {
+namespace interlock::version {
 
-namespace {
-
-RowCall read_call(const Arguments& arguments, Relation rel) {
+static RowCall read_call(const Arguments& arguments, Relation rel) {
     RowCall call = {};
     call.rel = rel;
     call.info = table_info(rel);
@@ -16,15 +14,13 @@ RowCall read_call(const Arguments& arguments, Relation rel) {
 }
 
 template <typename Write>
-Attempt write_as_called(const RowCall& call, Write&& write) {
+static Attempt write_as_called(const RowCall& call, Write&& write) {
     Attempt attempt = write(call.expected.token);
     if (attempt.outcome == Outcome::kConflict && is_expected(call, attempt.stored))
         attempt = write(attempt.stored);
     count_call(call.info, attempt.outcome == Outcome::kConflict);
     return attempt;
 }
-
-} // namespace
 
 RowCall open_call(const Arguments& arguments, LOCKMODE mode) {
     RowCall call = read_call(arguments, open_table(arguments.relation(0), mode));
@@ -98,4 +94,4 @@ Datum report(FunctionCallInfo fcinfo, const RowCall& call, const Attempt& attemp
     return report(fcinfo, call, {outcome_name(attempt.outcome), &stored, &row});
 }
 
-} // namespace interlock
+} // namespace interlock::version

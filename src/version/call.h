@@ -6,7 +6,7 @@
 #include "version/argument.h"
 #include "version/update.h"
 
-namespace interlock {
+namespace interlock::version {
 
 struct RowCall {
     Relation rel;
@@ -50,4 +50,4 @@ struct Answer {
 Datum report(FunctionCallInfo fcinfo, const RowCall& call, const Answer& answer);
 Datum report(FunctionCallInfo fcinfo, const RowCall& call, const Attempt& attempt);
 
-} // namespace interlock
+} // namespace interlock::version

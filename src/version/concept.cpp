@@ -9,13 +9,11 @@
 #include "version/trigger.h"
 #include "version/version.h"
 
-namespace interlock {
+namespace interlock::version {
 
 int versioning_part;
 
-namespace {
-
-void load_versioning(TableInfo* info, const Trigger* trigger) {
+static void load_versioning(TableInfo* info, const Trigger* trigger) {
     TupleDesc columns = info->columns;
     auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
     versioning->trigger = pstrdup(trigger->tgname);
@@ -48,7 +46,7 @@ void load_versioning(TableInfo* info, const Trigger* trigger) {
 }
 
 // Columns that our other triggers set are not content of the row.
-void ignore_maintained_columns(TableInfo* info) {
+static void ignore_maintained_columns(TableInfo* info) {
     auto* versioning = part_of<Versioning>(info, versioning_part);
     if (versioning == nullptr)
         return;
@@ -59,21 +57,21 @@ void ignore_maintained_columns(TableInfo* info) {
 }
 
 // A change that does not move the version would be overwritten.
-void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse use) {
+static void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse use) {
     const Versioning* versioning = versioning_of(info);
     if (use == ColumnUse::kCompared)
         require_versioning(rel, info);
     if (use == ColumnUse::kMerged && versioning != nullptr &&
         bms_is_member(column, versioning->ignored))
-        raise_merge_of_ignored(rel, column_name(info, column));
+        ownership::raise_merge_of_ignored(rel, column_name(info, column));
 }
 
-void define_settings() {
+static void define_settings() {
     define_blind_settings();
     define_blind_window();
 }
 
-void preload() { request_blind_counts(); }
+static void preload() { request_blind_counts(); }
 
 constexpr TablePart kPart = {
     .number = &versioning_part,
@@ -85,8 +83,6 @@ constexpr TablePart kPart = {
     .refuse_use = refuse_use,
 };
 
-} // namespace
-
 extern const Concept kVersionConcept = {
     .name = "version",
     .define_settings = define_settings,
@@ -96,4 +92,4 @@ extern const Concept kVersionConcept = {
     .part_count = 1,
 };
 
-} // namespace interlock
+} // namespace interlock::version

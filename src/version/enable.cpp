@@ -11,11 +11,11 @@
 #include "version/start.h"
 #include "version/version.h"
 
-using namespace interlock;
-
-namespace {
+namespace interlock::version {
 
 constexpr const char* kTriggerName = "zzz_interlock_version";
+
+namespace {
 
 // The arguments of enable_versioning.
 struct Request {
@@ -25,20 +25,20 @@ struct Request {
     int16 events; // that are checked, of INSERT and UPDATE
 };
 
-Request read_request(const Arguments& arguments);
-void check_same_column(Relation rel, const TableInfo* info, const Request& request);
-void check_ignored_columns(Relation rel, const TableInfo* info, const Request& request);
-void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum);
-bool is_time(Relation rel, AttrNumber column);
-void refuse_shared_columns(Relation rel, const TableInfo* info);
-bool wants_start(Relation rel, const TableInfo* info, const char* column);
-bool adopts_nullable(const TableInfo* info, AttrNumber column);
-void report_nulls(const char* table, const char* column, bool time);
-const char* trigger_name(Relation rel, const TableInfo* info);
-void create_version_trigger(Oid relid, const char* table, const char* trigger,
-                            const Request& request);
-
 } // namespace
+
+static Request read_request(const Arguments& arguments);
+static void check_same_column(Relation rel, const TableInfo* info, const Request& request);
+static void check_ignored_columns(Relation rel, const TableInfo* info, const Request& request);
+static void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum);
+static bool is_time(Relation rel, AttrNumber column);
+static void refuse_shared_columns(Relation rel, const TableInfo* info);
+static bool wants_start(Relation rel, const TableInfo* info, const char* column);
+static bool adopts_nullable(const TableInfo* info, AttrNumber column);
+static void report_nulls(const char* table, const char* column, bool time);
+static const char* trigger_name(Relation rel, const TableInfo* info);
+static void create_version_trigger(Oid relid, const char* table, const char* trigger,
+                                   const Request& request);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(enable_versioning);
@@ -106,9 +106,7 @@ Datum disable_versioning(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-Request read_request(const Arguments& arguments) {
+static Request read_request(const Arguments& arguments) {
     Request request = {};
     request.column = arguments.name(1, "version_column");
     request.ignored = arguments.names(2, "ignore_columns");
@@ -117,7 +115,7 @@ Request read_request(const Arguments& arguments) {
     return request;
 }
 
-void check_same_column(Relation rel, const TableInfo* info, const Request& request) {
+static void check_same_column(Relation rel, const TableInfo* info, const Request& request) {
     if (versioning_of(info) != nullptr)
         refuse_partition(rel, versioning_of(info)->is_clone);
     // A column that is gone was renamed, or another one takes its place.
@@ -130,20 +128,20 @@ void check_same_column(Relation rel, const TableInfo* info, const Request& reque
                     errhint("Disable that first: %s", call_for("disable_versioning", rel))));
 }
 
-void check_ignored_columns(Relation rel, const TableInfo* info, const Request& request) {
+static void check_ignored_columns(Relation rel, const TableInfo* info, const Request& request) {
     for (int i = 0; i < request.ignored.count; i++) {
         const char* name = request.ignored[i];
-        const ColumnRule* rule = rule_of(info, column_number(rel, name));
-        if (rule != nullptr && rule->access == Access::kShared &&
-            rule->strategy == Strategy::kMerge)
-            raise_merge_of_ignored(rel, name);
+        const ownership::ColumnRule* rule = ownership::rule_of(info, column_number(rel, name));
+        if (rule != nullptr && rule->access == ownership::Access::kShared &&
+            rule->strategy == ownership::Strategy::kMerge)
+            ownership::raise_merge_of_ignored(rel, name);
         if (strcmp(name, request.column) == 0)
             ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                             errmsg("version column \"%s\" cannot be ignored", name)));
     }
 }
 
-void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
+static void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
     Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
     TokenKind kind;
     if (!token_kind_of(attribute->atttypid, &kind))
@@ -172,17 +170,17 @@ void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum) 
 }
 
 // A new row's time is checked as well, while a counter may start anywhere.
-bool is_time(Relation rel, AttrNumber column) {
+static bool is_time(Relation rel, AttrNumber column) {
     TokenKind kind;
     return token_kind_of(TupleDescAttr(RelationGetDescr(rel), column - 1)->atttypid, &kind) &&
            !is_counter(kind);
 }
 
 // Their rule for blind updates would be void.
-void refuse_shared_columns(Relation rel, const TableInfo* info) {
-    const Ownership* ownership = ownership_of(info);
+static void refuse_shared_columns(Relation rel, const TableInfo* info) {
+    const ownership::Ownership* ownership = ownership::ownership_of(info);
     for (int i = 0; ownership != nullptr && i < ownership->rules.count; i++) {
-        const ColumnRule& rule = ownership->rules.rules[i];
+        const ownership::ColumnRule& rule = ownership->rules.rules[i];
         if (rule.blind_updates != BlindUpdates::kAllow)
             ereport(
                 ERROR,
@@ -198,7 +196,7 @@ void refuse_shared_columns(Relation rel, const TableInfo* info) {
 
 // 1 is a constant for a bigint column, too, though stored as the cast of an integer. Nothing is
 // evaluated: the functions in it are the owner's, and the caller may be an administrator.
-bool is_constant(const char* expression) {
+static bool is_constant(const char* expression) {
     auto* node = static_cast<Node*>(stringToNode(expression));
     while (IsA(node, FuncExpr)) {
         auto* call = reinterpret_cast<FuncExpr*>(node);
@@ -210,14 +208,14 @@ bool is_constant(const char* expression) {
 }
 
 // A default that was copied from another table, or that a tool has loaded; maybe in a partition.
-bool reads_no_own_start(Oid relid, AttrNumber column) {
+static bool reads_no_own_start(Oid relid, AttrNumber column) {
     const char* name = start_name(relid, column);
     return name != nullptr && lacks_start(relid, column, name);
 }
 
 // A new row starts above the start unless the owner computes the default otherwise: no default, or
 // a constant one, would start a row that is inserted again at an old version.
-bool wants_start(Relation rel, const TableInfo* info, const char* column_name) {
+static bool wants_start(Relation rel, const TableInfo* info, const char* column_name) {
     AttrNumber column = find_attribute(info->columns, column_name);
     if (column == InvalidAttrNumber)
         return true;
@@ -232,13 +230,13 @@ bool wants_start(Relation rel, const TableInfo* info, const char* column_name) {
     return true;
 }
 
-bool adopts_nullable(const TableInfo* info, AttrNumber column) {
+static bool adopts_nullable(const TableInfo* info, AttrNumber column) {
     return versioning_of(info) == nullptr && !has_no_nulls(info->columns, column);
 }
 
 // An ORM compares versions by =, which finds no such row: each save would be a conflict. The owner
 // fills them, as that writes all of them.
-void report_nulls(const char* table, const char* column, bool time) {
+static void report_nulls(const char* table, const char* column, bool time) {
     const char* name = quote_identifier(column);
     run_command(psprintf("SELECT FROM %s WHERE %s IS NULL LIMIT 1", table, name));
     if (SPI_processed == 0)
@@ -254,7 +252,7 @@ void report_nulls(const char* table, const char* column, bool time) {
 }
 
 // The one that is there may have been renamed.
-const char* trigger_name(Relation rel, const TableInfo* info) {
+static const char* trigger_name(Relation rel, const TableInfo* info) {
     const Versioning* present = versioning_of(info);
     if (present == nullptr) {
         refuse_taken_trigger(rel, kTriggerName, "versions");
@@ -265,8 +263,8 @@ const char* trigger_name(Relation rel, const TableInfo* info) {
     return pstrdup(present->trigger);
 }
 
-void create_version_trigger(Oid relid, const char* table, const char* trigger,
-                            const Request& request) {
+static void create_version_trigger(Oid relid, const char* table, const char* trigger,
+                                   const Request& request) {
     StringInfoData text;
     initStringInfo(&text);
     appendStringInfo(
@@ -282,4 +280,4 @@ void create_version_trigger(Oid relid, const char* table, const char* trigger,
     replace_trigger(relid, trigger, text.data);
 }
 
-} // namespace
+} // namespace interlock::version

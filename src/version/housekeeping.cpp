@@ -1,11 +1,9 @@
 #include "version/housekeeping.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::version {
 
 // The server counts generated columns among those that are named.
-bool assigned_only_ignored(const RowChange& change, const Versioning* versioning) {
+static bool assigned_only_ignored(const RowChange& change, const Versioning* versioning) {
     TupleDesc columns = RelationGetDescr(change.rel);
     bool any = false;
     for (int bit = -1; (bit = bms_next_member(change.assigned, bit)) >= 0;) {
@@ -18,8 +16,6 @@ bool assigned_only_ignored(const RowChange& change, const Versioning* versioning
     }
     return any;
 }
-
-} // namespace
 
 bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool is_verb) {
     if (!versioning->has_ignored)
@@ -40,4 +36,4 @@ bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool
     return changed || assigned_only_ignored(change, versioning);
 }
 
-} // namespace interlock
+} // namespace interlock::version

@@ -10,7 +10,7 @@
 #include "server/scope.h"
 #include "version/update.h"
 
-using namespace interlock;
+namespace interlock::version {
 
 namespace {
 
@@ -34,11 +34,11 @@ struct Batch {
     int count;
 };
 
-Batch read_batch(const Arguments& arguments);
-void write_in_key_order(Batch* batch, bool all_or_nothing);
-void return_results(FunctionCallInfo fcinfo, const Batch& batch);
-
 } // namespace
+
+static Batch read_batch(const Arguments& arguments);
+static void write_in_key_order(Batch* batch, bool all_or_nothing);
+static void return_results(FunctionCallInfo fcinfo, const Batch& batch);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(versioned_update_many);
@@ -54,16 +54,14 @@ Datum versioned_update_many(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-[[noreturn]] void refuse_item(int position, const char* problem) {
+[[noreturn]] static void refuse_item(int position, const char* problem) {
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
              errmsg("update %d of the batch %s", position + 1, problem),
              errhint("Give an array of {\"key\": ..., \"version\": ..., \"changes\": {...}}.")));
 }
 
-JsonbValue member_of(JsonbContainer* object, const char* name, int position) {
+static JsonbValue member_of(JsonbContainer* object, const char* name, int position) {
     JsonbValue value;
     if (getKeyJsonValueFromContainer(object, name, strlen(name), &value) == nullptr)
         refuse_item(position, psprintf("has no member \"%s\"", name));
@@ -72,7 +70,7 @@ JsonbValue member_of(JsonbContainer* object, const char* name, int position) {
     return value;
 }
 
-int64 token_of_json(const Versioning* versioning, const JsonbValue& json, int position) {
+static int64 token_of_json(const Versioning* versioning, const JsonbValue& json, int position) {
     if (json.type == jbvBinary)
         refuse_item(position, "has a version that is not a number or text");
     char* text = scalar_text(json);
@@ -83,7 +81,7 @@ int64 token_of_json(const Versioning* versioning, const JsonbValue& json, int po
     return DatumGetInt64(OidInputFunctionCall(function, text, parameter, -1));
 }
 
-void read_item(const Batch& batch, Item* item, const JsonbValue& element) {
+static void read_item(const Batch& batch, Item* item, const JsonbValue& element) {
     if (element.type != jbvBinary || !JsonContainerIsObject(element.val.binary.data))
         refuse_item(item->position, "is not an object");
     JsonbContainer* object = element.val.binary.data;
@@ -97,7 +95,7 @@ void read_item(const Batch& batch, Item* item, const JsonbValue& element) {
         parse_changes(batch.rel, batch.info, item->key, JsonbValueToJsonb(&changes), batch.managed);
 }
 
-Batch read_batch(const Arguments& arguments) {
+static Batch read_batch(const Arguments& arguments) {
     Batch batch = {};
     batch.rel = open_table(arguments.relation(0), RowExclusiveLock);
     batch.info = table_info(batch.rel);
@@ -125,14 +123,14 @@ Batch read_batch(const Arguments& arguments) {
 }
 
 // Rows given twice keep their order, so that the second finds the version of the first.
-int compare_items(const void* left, const void* right) {
+static int compare_items(const void* left, const void* right) {
     const Item* a = *static_cast<Item* const*>(left);
     const Item* b = *static_cast<Item* const*>(right);
     int order = compare_keys(*a->place, *b->place);
     return order != 0 ? order : a->position - b->position;
 }
 
-void write_in_key_order(Batch* batch, bool all_or_nothing) {
+static void write_in_key_order(Batch* batch, bool all_or_nothing) {
     batch->by_key = static_cast<Item**>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Item*) * (batch->count + 1)));
     for (int i = 0; i < batch->count; i++) {
@@ -164,7 +162,7 @@ void write_in_key_order(Batch* batch, bool all_or_nothing) {
     MemoryContextDelete(scratch);
 }
 
-void return_results(FunctionCallInfo fcinfo, const Batch& batch) {
+static void return_results(FunctionCallInfo fcinfo, const Batch& batch) {
     InitMaterializedSRF(fcinfo, 0);
     auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     for (int i = 0; i < batch.count; i++) {
@@ -177,4 +175,4 @@ void return_results(FunctionCallInfo fcinfo, const Batch& batch) {
     }
 }
 
-} // namespace
+} // namespace interlock::version

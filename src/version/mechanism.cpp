@@ -4,12 +4,10 @@
 #include "table/settings_json.h"
 #include "table/trigger.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::version {
 
 // As load_versioning() reads it.
-Reading read(Oid, const Trigger* trigger, Setting* setting) {
+static Reading read(Oid, const Trigger* trigger, Setting* setting) {
     BlindUpdates blind_updates = BlindUpdates::kAllow;
     if (argument_count(trigger) == 0 || trigger->tgargs[0][0] == '\0' ||
         (argument_count(trigger) > 1 && !parse_blind_updates(trigger->tgargs[1], &blind_updates)))
@@ -22,8 +20,6 @@ Reading read(Oid, const Trigger* trigger, Setting* setting) {
     return Reading::kFound;
 }
 
-} // namespace
-
 extern const Mechanism kVersionMechanism = {
     .name = "versioning",
     .enable = "enable_versioning",
@@ -31,4 +27,4 @@ extern const Mechanism kVersionMechanism = {
     .read = read,
 };
 
-} // namespace interlock
+} // namespace interlock::version

@@ -3,8 +3,8 @@
 
 #include "table/mechanism.h"
 
-namespace interlock {
+namespace interlock::version {
 
 extern const Mechanism kVersionMechanism;
 
-} // namespace interlock
+} // namespace interlock::version

@@ -7,15 +7,13 @@
 #include "table/row_json.h"
 #include "version/update.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::version {
 
 constexpr int kAttempts = 10;
 
 // The base must have the columns that are changed, and those that belong to them.
-void require_base_columns(Relation rel, const TableInfo* info, const Changes& changes,
-                          const Bitmapset* columns, Jsonb* base) {
+static void require_base_columns(Relation rel, const TableInfo* info, const Changes& changes,
+                                 const Bitmapset* columns, Jsonb* base) {
     if (!JB_ROOT_IS_OBJECT(base))
         refuse_argument("base", "must be a jsonb object", "Give the row as the client read it.");
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
@@ -37,7 +35,7 @@ void require_base_columns(Relation rel, const TableInfo* info, const Changes& ch
 
 // Input functions of extensions may raise anything for what is no value of their type: hstore has
 // an internal error for an object, which its own cast to json makes.
-void explain_base(void*) {
+static void explain_base(void*) {
     int code = geterrcode();
     if (code == ERRCODE_INTERNAL_ERROR || code == ERRCODE_SYNTAX_ERROR)
         errcode(ERRCODE_INVALID_TEXT_REPRESENTATION);
@@ -45,7 +43,7 @@ void explain_base(void*) {
         errhint("Give the row in argument \"base\" as a function of pg_interlock returned it.");
 }
 
-HeapTuple read_base(const TableInfo* info, const Bitmapset* columns, Jsonb* base) {
+static HeapTuple read_base(const TableInfo* info, const Bitmapset* columns, Jsonb* base) {
     Jsonb* members = with_members(base, [&](std::string_view name) {
         return bms_is_member(find_attribute(info->columns, name), columns);
     });
@@ -58,6 +56,8 @@ HeapTuple read_base(const TableInfo* info, const Bitmapset* columns, Jsonb* base
     return row;
 }
 
+namespace {
+
 // The input of a merge.
 struct Sides {
     const TableInfo* info;
@@ -66,43 +66,49 @@ struct Sides {
     const StoredRow* row;
 };
 
-NullableDatum base_value(const Sides& sides, AttrNumber column) {
+} // namespace
+
+static NullableDatum base_value(const Sides& sides, AttrNumber column) {
     NullableDatum value;
     value.value = heap_getattr(sides.base, column, sides.info->columns, &value.isnull);
     return value;
 }
 
-NullableDatum their_value(const Sides& sides, AttrNumber column) {
+static NullableDatum their_value(const Sides& sides, AttrNumber column) {
     NullableDatum value;
     value.value = stored_value(*sides.row, column, &value.isnull);
     return value;
 }
 
-NullableDatum my_value(const Sides& sides, int i) {
+static NullableDatum my_value(const Sides& sides, int i) {
     return {sides.changes->values[i], sides.changes->nulls[i]};
 }
 
-bool equal(const Sides& sides, AttrNumber column, NullableDatum left, NullableDatum right) {
+static bool equal(const Sides& sides, AttrNumber column, NullableDatum left, NullableDatum right) {
     return equal_values(sides.info->columns, column, left, right);
 }
 
-bool they_changed(const Sides& sides, AttrNumber column) {
+static bool they_changed(const Sides& sides, AttrNumber column) {
     return !equal(sides, column, base_value(sides, column), their_value(sides, column));
 }
 
 // Whether another writer changed a column of the same group.
-bool group_changed(const Sides& sides, AttrNumber column) {
-    const Bitmapset* group = add_groups(sides.info, bms_make_singleton(column));
+static bool group_changed(const Sides& sides, AttrNumber column) {
+    const Bitmapset* group = ownership::add_groups(sides.info, bms_make_singleton(column));
     for (int other = -1; (other = bms_next_member(group, other)) >= 0;)
         if (other != column && they_changed(sides, static_cast<AttrNumber>(other)))
             return true;
     return false;
 }
 
+namespace {
+
 enum class Decision : uint8 { kNothing, kWrite, kSkip, kCombine, kConflict };
 
+} // namespace
+
 // The result of the i-th change; `value` is the value to write.
-Decision decide(const Sides& sides, int i, NullableDatum* value) {
+static Decision decide(const Sides& sides, int i, NullableDatum* value) {
     AttrNumber column = sides.changes->attnums[i];
     NullableDatum base = base_value(sides, column);
     NullableDatum theirs = their_value(sides, column);
@@ -110,24 +116,26 @@ Decision decide(const Sides& sides, int i, NullableDatum* value) {
     if (equal(sides, column, mine, base))
         return Decision::kNothing;
     bool changed = !equal(sides, column, base, theirs);
-    bool counted = changed && is_counted(sides.info, column);
+    bool counted = changed && ownership::is_counted(sides.info, column);
     if (equal(sides, column, mine, theirs) && !counted)
         return Decision::kNothing;
     if (group_changed(sides, column))
         return Decision::kConflict;
     if (!changed)
         return Decision::kWrite;
-    const ColumnRule* rule = rule_of(sides.info, column);
-    if (rule == nullptr || rule->access != Access::kShared || rule->group != 0 ||
-        rule->strategy == Strategy::kRetry)
+    const ownership::ColumnRule* rule = ownership::rule_of(sides.info, column);
+    if (rule == nullptr || rule->access != ownership::Access::kShared || rule->group != 0 ||
+        rule->strategy == ownership::Strategy::kRetry)
         return Decision::kConflict;
-    if (rule->strategy == Strategy::kSkip)
+    if (rule->strategy == ownership::Strategy::kSkip)
         return Decision::kSkip;
     value->isnull = false;
-    return combine_values(sides.info, column, base, theirs, mine, &value->value)
+    return ownership::combine_values(sides.info, column, base, theirs, mine, &value->value)
                ? Decision::kCombine
                : Decision::kConflict;
 }
+
+namespace {
 
 // The remaining changes, and the results of the others.
 struct Plan {
@@ -137,7 +145,9 @@ struct Plan {
     Bitmapset* combined;
 };
 
-Plan plan_merge(const Sides& sides) {
+} // namespace
+
+static Plan plan_merge(const Sides& sides) {
     Plan plan = {};
     size_t room = sides.changes->count + 1;
     plan.write.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * room));
@@ -165,7 +175,7 @@ Plan plan_merge(const Sides& sides) {
 }
 
 // The changes as a row of the table, with nulls for the other columns.
-HeapTuple changes_as_row(const Sides& sides) {
+static HeapTuple changes_as_row(const Sides& sides) {
     int count = sides.info->columns->natts;
     auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
     auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
@@ -177,24 +187,24 @@ HeapTuple changes_as_row(const Sides& sides) {
     return heap_form_tuple(sides.info->columns, values, nulls);
 }
 
-void log_decision(Relation rel, const Sides& sides, const Key& key, WriteDecision decision,
-                  const Bitmapset* columns) {
+static void log_decision(Relation rel, const Sides& sides, const Key& key,
+                         ownership::WriteDecision decision, const Bitmapset* columns) {
     if (bms_is_empty(columns))
         return;
     TupleDesc names = sides.info->columns;
-    WriteSample sample = {};
+    ownership::WriteSample sample = {};
     sample.key = key_to_jsonb(sides.info, *table_key(sides.info, key, *sides.row));
-    sample.stored = sample_of_row(names, columns, stored_row_as_tuple(*sides.row, sides.info));
-    sample.given = sample_of_row(names, columns, changes_as_row(sides));
-    log_row({decision, "update", ownership_of(sides.info)->root, InvalidCommandId, nullptr}, sample,
-            rel, columns);
+    sample.stored =
+        ownership::sample_of_row(names, columns, stored_row_as_tuple(*sides.row, sides.info));
+    sample.given = ownership::sample_of_row(names, columns, changes_as_row(sides));
+    ownership::log_row(
+        {decision, "update", ownership::ownership_of(sides.info)->root, InvalidCommandId, nullptr},
+        sample, rel, columns);
 }
-
-} // namespace
 
 Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const Changes& changes,
                     Jsonb* base, OnConflict on_conflict) {
-    Bitmapset* compared = add_groups(info, changes.columns);
+    Bitmapset* compared = ownership::add_groups(info, changes.columns);
     require_base_columns(rel, info, changes, compared, base);
     HeapTuple base_row = read_base(info, compared, base);
     // The columns to compare must be read, whether the caller may see them or not.
@@ -222,11 +232,11 @@ Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const C
             merge.row = read_row(rel, info, key, columns);
         } // else the row already has the client's value, or keeps its own
         merge.outcome = Outcome::kMerged;
-        log_decision(rel, sides, key, WriteDecision::kSkipped, plan.skipped);
-        log_decision(rel, sides, key, WriteDecision::kMerged, plan.combined);
+        log_decision(rel, sides, key, ownership::WriteDecision::kSkipped, plan.skipped);
+        log_decision(rel, sides, key, ownership::WriteDecision::kMerged, plan.combined);
         return merge;
     }
     return merge;
 }
 
-} // namespace interlock
+} // namespace interlock::version

@@ -11,7 +11,7 @@
 #include "version/turn.h"
 #include "version/update.h"
 
-using namespace interlock;
+namespace interlock::version {
 
 namespace {
 
@@ -20,14 +20,14 @@ struct Transform {
     Datum args;
 };
 
-Transform check_transform(const Arguments& arguments);
-StoredRow lock_in_turn(Relation rel, const TableInfo* info, const Key& key,
-                       const Bitmapset* columns, bool is_busy);
-Jsonb* run_transform(Transform* transform, Datum current);
-Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* versioning, bool found,
-             int64 token, int attempts);
-
 } // namespace
+
+static Transform check_transform(const Arguments& arguments);
+static StoredRow lock_in_turn(Relation rel, const TableInfo* info, const Key& key,
+                              const Bitmapset* columns, bool is_busy);
+static Jsonb* run_transform(Transform* transform, Datum current);
+static Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* versioning,
+                    bool found, int64 token, int attempts);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(update_with_retry);
@@ -77,13 +77,11 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 constexpr const char* kTransformHint =
     "A transform takes (current jsonb, args jsonb) and returns the changes as jsonb: name it as "
     "'add_tag' or 'add_tag(jsonb, jsonb)'.";
 
-Transform check_transform(const Arguments& arguments) {
+static Transform check_transform(const Arguments& arguments) {
     Oid oid =
         named_function(arguments.string(2, "transform"), {JSONBOID, JSONBOID}, kTransformHint);
     Oid* types;
@@ -111,8 +109,8 @@ Transform check_transform(const Arguments& arguments) {
     return transform;
 }
 
-StoredRow lock_in_turn(Relation rel, const TableInfo* info, const Key& key,
-                       const Bitmapset* columns, bool is_busy) {
+static StoredRow lock_in_turn(Relation rel, const TableInfo* info, const Key& key,
+                              const Bitmapset* columns, bool is_busy) {
     RowLock lock = {RowStrength::kNoKeyUpdate, RowWait::kWait, CountedKind::kVersioning};
     if (!is_busy || IsolationUsesXactSnapshot())
         return read_row(rel, info, key, columns, lock);
@@ -126,7 +124,7 @@ StoredRow lock_in_turn(Relation rel, const TableInfo* info, const Key& key,
 }
 
 // Null when the transform returns null.
-Jsonb* run_transform(Transform* transform, Datum current) {
+static Jsonb* run_transform(Transform* transform, Datum current) {
     LOCAL_FCINFO(call, 2);
     InitFunctionCallInfoData(*call, &transform->function, 2, InvalidOid, nullptr, nullptr);
     call->args[0] = {current, false};
@@ -135,8 +133,8 @@ Jsonb* run_transform(Transform* transform, Datum current) {
     return call->isnull ? nullptr : DatumGetJsonbP(result);
 }
 
-Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* versioning, bool found,
-             int64 token, int attempts) {
+static Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* versioning,
+                    bool found, int64 token, int attempts) {
     // outcome, version, version_time, attempts
     Datum values[4] = {CStringGetTextDatum(outcome), 0, 0, Int32GetDatum(attempts)};
     bool nulls[4] = {false, true, true, false};
@@ -145,4 +143,4 @@ Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* ver
     return result_row(fcinfo, values, nulls);
 }
 
-} // namespace
+} // namespace interlock::version

@@ -8,12 +8,10 @@
 #include "table/trigger.h"
 #include "version/version.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::version {
 
 // Every role may read a start; only the extension moves it, as the table's owner.
-void raise_start(Oid sequence, int64 version) {
+static void raise_start(Oid sequence, int64 version) {
     if (version <= value_of_sequence(sequence))
         return;
     // setval alone could lower a value that another session raised between the read and the write.
@@ -27,7 +25,7 @@ void raise_start(Oid sequence, int64 version) {
 
 // To find it takes a scan of the catalogs. A table that gets or loses its default, which reads the
 // sequence, is known anew; without the default the sequence can be dropped unnoticed.
-Oid known_start(const TableInfo* info) {
+static Oid known_start(const TableInfo* info) {
     const Versioning* versioning = versioning_of(info);
     if (!OidIsValid(versioning->start) ||
         !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(versioning->start)))
@@ -35,21 +33,21 @@ Oid known_start(const TableInfo* info) {
     return versioning->start;
 }
 
-char* sequence_name(Oid sequence) {
+static char* sequence_name(Oid sequence) {
     return quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)),
                                       get_rel_name(sequence));
 }
 
-char* table_name(Oid relid) { return sequence_name(relid); }
+static char* table_name(Oid relid) { return sequence_name(relid); }
 
 // For ALTER TABLE: without those that inherit, which have versions and a start of their own.
-char* with_partitions(Oid relid) {
+static char* with_partitions(Oid relid) {
     const char* only = get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE ? "" : "ONLY ";
     return psprintf("%s%s", only, table_name(relid));
 }
 
 // The default of a table that was moved still has the name that its start had there.
-char* choose_name(Oid relid, const char* column) {
+static char* choose_name(Oid relid, const char* column) {
     const char* label = "start";
     for (int pass = 1;; pass++) {
         char* name =
@@ -63,7 +61,7 @@ char* choose_name(Oid relid, const char* column) {
 }
 
 // To a sequence that belongs to the column.
-char* create_sequence(Oid relid, const char* column) {
+static char* create_sequence(Oid relid, const char* column) {
     Oid owner = owner_of_table(relid);
     char* sequence = choose_name(relid, column);
     run_command(psprintf("CREATE SEQUENCE %s", sequence));
@@ -78,7 +76,7 @@ char* create_sequence(Oid relid, const char* column) {
 }
 
 // Whether a partition has a default that does not name it.
-bool has_other_defaults(Oid relid, AttrNumber column, const char* named) {
+static bool has_other_defaults(Oid relid, AttrNumber column, const char* named) {
     const char* name = get_attname(relid, column, false);
     ListCell* cell;
     foreach (cell, find_all_inheritors(relid, NoLock, nullptr)) {
@@ -92,7 +90,7 @@ bool has_other_defaults(Oid relid, AttrNumber column, const char* named) {
 }
 
 // The highest of the starts that the table and its partitions have had.
-int64 former_start(Oid relid, const char* column) {
+static int64 former_start(Oid relid, const char* column) {
     int64 highest = 0;
     List* names = NIL; // each once: to find one takes a look at the defaults of all tables
     ListCell* cell;
@@ -111,13 +109,11 @@ int64 former_start(Oid relid, const char* column) {
 }
 
 // The default names it as text, so the server does not know that it needs it.
-void depend_on(Oid relid, AttrNumber column, Oid sequence) {
+static void depend_on(Oid relid, AttrNumber column, Oid sequence) {
     ObjectAddress dependent = {AttrDefaultRelationId, GetAttrDefaultOid(relid, column), 0};
     ObjectAddress needed = {RelationRelationId, sequence, 0};
     recordDependencyOn(&dependent, &needed, DEPENDENCY_NORMAL);
 }
-
-} // namespace
 
 // Otherwise any role that may insert and delete could raise the start to the end of the range, so
 // that no new row would have a first version; or, in a bigint, beyond the exact range of a client's
@@ -127,11 +123,9 @@ int64 highest_start(TokenKind kind) {
     return kind == TokenKind::kInteger ? PG_INT32_MAX / 2 : kHighestBigint;
 }
 
-namespace {
-
 // The table that versions are enabled on: this one, or one that it is a partition of. Its default
 // counts: rows that are inserted there get it, whatever the partition had before.
-Oid versioned_root(Oid relid) {
+static Oid versioned_root(Oid relid) {
     Oid root = relid;
     if (!get_rel_relispartition(relid))
         return root;
@@ -143,11 +137,9 @@ Oid versioned_root(Oid relid) {
     return root;
 }
 
-Oid start_of_root(Oid root, const char* column) {
+static Oid start_of_root(Oid root, const char* column) {
     return owned_sequence(root, get_attnum(root, column));
 }
-
-} // namespace
 
 Oid start_of_column(Oid relid, AttrNumber column) {
     char* name = get_attname(relid, column, true);
@@ -214,4 +206,4 @@ void drop_start(Oid relid, const char* column, Oid sequence) {
         ReThrowError(error);
 }
 
-} // namespace interlock
+} // namespace interlock::version

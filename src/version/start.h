@@ -11,7 +11,7 @@
 
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::version {
 
 struct Versioning;
 enum class TokenKind : uint8;
@@ -59,4 +59,4 @@ bool is_recorded(Oid relid, AttrNumber column, Oid sequence);
 
 int64 highest_start(TokenKind kind);
 
-} // namespace interlock
+} // namespace interlock::version

@@ -15,7 +15,7 @@
 #include "table/own_table.h"
 #include "version/version.h"
 
-using namespace interlock;
+namespace interlock::version {
 
 namespace {
 
@@ -31,17 +31,19 @@ struct Found {
     uint64 changes; // when it was found
 };
 
-// It is looked for again once any relation, schema or sequence has changed.
-HTAB* found_by_name = nullptr;
-uint64 catalog_changes = 0;
+} // namespace
 
-void note_relation_change(Datum, Oid) { catalog_changes++; }
-void note_catalog_change(Datum, CatalogCache, uint32) { catalog_changes++; }
+// It is looked for again once any relation, schema or sequence has changed.
+static HTAB* found_by_name = nullptr;
+static uint64 catalog_changes = 0;
+
+static void note_relation_change(Datum, Oid) { catalog_changes++; }
+static void note_catalog_change(Datum, CatalogCache, uint32) { catalog_changes++; }
 
 // --- Defaults ------------------------------------------------------------------------------------
 
 // first_version(text)
-Oid function_of_defaults() {
+static Oid function_of_defaults() {
     Oid argument = TEXTOID;
     return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("first_version"),
                            PointerGetDatum(buildoidvector(&argument, 1)),
@@ -52,7 +54,7 @@ Oid function_of_defaults() {
 constexpr Size kMostDefaultBytes = 8192;
 
 // The argument of a call of first_version, below the cast to the column's type; else null.
-const char* name_in(const char* expression) {
+static const char* name_in(const char* expression) {
     Oid function = function_of_defaults();
     auto* node = static_cast<Node*>(stringToNode(expression));
     while (IsA(node, FuncExpr)) {
@@ -72,13 +74,13 @@ const char* name_in(const char* expression) {
 
 // --- Sequences -----------------------------------------------------------------------------------
 
-void require_name(const char* name) {
+static void require_name(const char* name) {
     List* parts;
     if (!SplitIdentifierString(pstrdup(name), '.', &parts) || list_length(parts) != 2)
         refuse_argument("sequence", "must be the name of a sequence and its schema");
 }
 
-bool has_default(Oid relid, AttrNumber column, const char* name) {
+static bool has_default(Oid relid, AttrNumber column, const char* name) {
     const char* in_default = start_name(relid, column);
     return in_default != nullptr && strcmp(in_default, name) == 0;
 }
@@ -86,7 +88,7 @@ bool has_default(Oid relid, AttrNumber column, const char* name) {
 // Calls visit(relid, column) for each column whose default has the text, but for temporary tables
 // of other sessions, of which any role can make thousands.
 template <typename Visit>
-void each_default(const char* name, Visit&& visit) {
+static void each_default(const char* name, Visit&& visit) {
     ScanKeyData keys[2];
     ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
                 ObjectIdGetDatum(ProcedureRelationId));
@@ -117,13 +119,15 @@ void each_default(const char* name, Visit&& visit) {
 
 // The lock of those that may be another role's is that of SELECT, which does not conflict with
 // ALTER SEQUENCE.
-int64 value_of(const Candidate& candidate) {
+static int64 value_of(const Candidate& candidate) {
     if (candidate.is_recorded)
         return Min(value_for_reader(candidate.sequence), highest_start(TokenKind::kBigint));
     int64 value = 0;
     (void)read_if_possible(candidate.sequence, AccessShareLock, &value);
     return Min(value, highest_start(TokenKind::kInteger));
 }
+
+namespace {
 
 // Each once, however many partitions have the default.
 struct Candidates {
@@ -136,7 +140,9 @@ struct Candidates {
     }
 };
 
-Candidates find_candidates(const char* name) {
+} // namespace
+
+static Candidates find_candidates(const char* name) {
     Candidates found;
     each_default(name, [&](Oid relid, AttrNumber column) {
         Oid sequence = start_of_column(relid, column);
@@ -149,7 +155,7 @@ Candidates find_candidates(const char* name) {
     return found;
 }
 
-void watch_catalogs() {
+static void watch_catalogs() {
     HASHCTL control = {};
     control.keysize = sizeof(Found::name);
     control.entrysize = sizeof(Found);
@@ -162,14 +168,14 @@ void watch_catalogs() {
 }
 
 // Null when it has to be looked for.
-Found* find_known(const char* name) {
+static Found* find_known(const char* name) {
     if (found_by_name == nullptr)
         watch_catalogs();
     auto* found = static_cast<Found*>(hash_search(found_by_name, name, HASH_FIND, nullptr));
     return found != nullptr && found->changes == catalog_changes ? found : nullptr;
 }
 
-void note_known(const char* name, const Candidate& sole, uint64 changes) {
+static void note_known(const char* name, const Candidate& sole, uint64 changes) {
     constexpr long kMost = 8192;
     if (hash_get_num_entries(found_by_name) >= kMost)
         return;
@@ -178,7 +184,7 @@ void note_known(const char* name, const Candidate& sole, uint64 changes) {
     found->changes = changes;
 }
 
-int64 search_start(const char* name) {
+static int64 search_start(const char* name) {
     uint64 changes = catalog_changes;
     require_name(name);
     Candidates found = find_candidates(name);
@@ -189,10 +195,6 @@ int64 search_start(const char* name) {
         highest = Max(highest, value_of(found.at(i)));
     return highest;
 }
-
-} // namespace
-
-namespace interlock {
 
 int64 start_of_name(const char* name) {
     if (strlen(name) >= sizeof(Found::name))
@@ -239,8 +241,6 @@ const char* start_name(Oid relid, AttrNumber column) {
     return name;
 }
 
-} // namespace interlock
-
 extern "C" {
 PG_FUNCTION_INFO_V1(first_version);
 
@@ -250,3 +250,5 @@ Datum first_version(PG_FUNCTION_ARGS) {
     PG_RETURN_INT64(Min(start, highest_start(TokenKind::kBigint)) + 1);
 }
 }
+
+} // namespace interlock::version

@@ -14,20 +14,14 @@
 #include "version/start.h"
 #include "version/version.h"
 
-namespace interlock {
+namespace interlock::version {
+
 uint64 versioned_updates = 0;
-}
 
-using namespace interlock;
-
-namespace {
-
-bool move_version(RowChange* change, bool is_verb);
-void rise_above_start(RowChange* change);
-bool key_changes(const RowChange& change);
-void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row);
-
-} // namespace
+static bool move_version(RowChange* change, bool is_verb);
+static void rise_above_start(RowChange* change);
+static bool key_changes(const RowChange& change);
+static void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(version_trigger);
@@ -63,11 +57,9 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // `given` is the version as the writer, or a trigger before ours, has set it.
-[[noreturn]] void refuse_version(const RowChange& change, const Versioning* versioning,
-                                 int64 old_token, const char* given) {
+[[noreturn]] static void refuse_version(const RowChange& change, const Versioning* versioning,
+                                        int64 old_token, const char* given) {
     Relation rel = change.rel;
     count(change.info, CountedKind::kVersioning, Counter::kConflicts);
     HeapTuple row = row_in(change.old_row);
@@ -91,7 +83,7 @@ namespace {
              "the row again, and leave the version to the server or set exactly the next one.")));
 }
 
-[[noreturn]] void refuse_end_of_range(Relation rel, const Versioning* versioning) {
+[[noreturn]] static void refuse_end_of_range(Relation rel, const Versioning* versioning) {
     ereport(
         ERROR,
         (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
@@ -103,8 +95,8 @@ namespace {
 }
 
 // Decides the next counter. Returns false when the new row already holds it.
-bool next_counter(const RowChange& change, const Versioning* versioning, bool is_verb,
-                  int64 old_token, int64 new_token, bool new_is_null, Datum* next) {
+static bool next_counter(const RowChange& change, const Versioning* versioning, bool is_verb,
+                         int64 old_token, int64 new_token, bool new_is_null, Datum* next) {
     int64 limit = versioning->kind == TokenKind::kInteger ? PG_INT32_MAX : PG_INT64_MAX;
     bool assigned = new_is_null ? old_token != 0 : new_token != old_token;
     if (assigned && !new_is_null && old_token < limit && new_token == old_token + 1)
@@ -123,7 +115,7 @@ bool next_counter(const RowChange& change, const Versioning* versioning, bool is
 }
 
 // The clock in the column's own terms and precision.
-Timestamp clock_token(const Versioning* versioning) {
+static Timestamp clock_token(const Versioning* versioning) {
     TimestampTz clock = GetCurrentTimestamp();
     Timestamp token = clock;
     if (versioning->kind == TokenKind::kTimestamp)
@@ -135,7 +127,7 @@ Timestamp clock_token(const Versioning* versioning) {
 
 // The latest time that a writer may give: a minute ahead of the clock. A time without zone may be
 // meant in any zone, so it is the clock of the one that is furthest ahead.
-Timestamp latest_token(const Versioning* versioning) {
+static Timestamp latest_token(const Versioning* versioning) {
     constexpr int64 kFurthestZone = 14 * USECS_PER_HOUR;
     Timestamp clock = clock_token(versioning);
     if (versioning->kind == TokenKind::kTimestamp)
@@ -143,7 +135,7 @@ Timestamp latest_token(const Versioning* versioning) {
     return clock + USECS_PER_MINUTE;
 }
 
-int64 clock_step(const Versioning* versioning) {
+static int64 clock_step(const Versioning* versioning) {
     int64 step = 1;
     for (int precision = versioning->typmod; precision >= 0 && precision < MAX_TIMESTAMP_PRECISION;
          precision++)
@@ -151,7 +143,7 @@ int64 clock_step(const Versioning* versioning) {
     return step;
 }
 
-[[noreturn]] void refuse_future(Relation rel, const Versioning* versioning) {
+[[noreturn]] static void refuse_future(Relation rel, const Versioning* versioning) {
     ereport(ERROR,
             (errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
              errmsg("version column \"%s\" of table \"%s\" cannot be more than a minute ahead of "
@@ -164,7 +156,7 @@ int64 clock_step(const Versioning* versioning) {
 // The time after the stored one: the clock, and in any case later than before. A stored time that
 // is more than a day ahead came in past the trigger, and would stay ahead for ever: it gives way to
 // the clock. Less than that may be a clock that was set back.
-Timestamp next_time(const Versioning* versioning, int64 old_token) {
+static Timestamp next_time(const Versioning* versioning, int64 old_token) {
     Timestamp clock = clock_token(versioning);
     bool is_ahead = old_token >= clock;
     if (is_ahead && old_token <= latest_token(versioning) + USECS_PER_DAY)
@@ -174,15 +166,15 @@ Timestamp next_time(const Versioning* versioning, int64 old_token) {
 
 // A row that moves is checked as a new one in the other partition, too, where its old version is
 // not known.
-bool must_give_way(const RowChange& change, const Versioning* versioning, int64 token) {
+static bool must_give_way(const RowChange& change, const Versioning* versioning, int64 token) {
     return change.info->partition_columns != nullptr && token > latest_token(versioning) &&
            OidIsValid(new_partition(change));
 }
 
 // Decides the next timestamp: the value that the writer gave if it is later than the stored one
 // (adopted updated_time columns), else the time after it.
-bool next_timestamp(const RowChange& change, const Versioning* versioning, bool is_verb,
-                    int64 old_token, int64 new_token, bool new_is_null, Datum* next) {
+static bool next_timestamp(const RowChange& change, const Versioning* versioning, bool is_verb,
+                           int64 old_token, int64 new_token, bool new_is_null, Datum* next) {
     if (!new_is_null && TIMESTAMP_NOT_FINITE(new_token) && new_token != old_token)
         refuse_version(change, versioning, old_token, token_to_json(versioning->kind, new_token));
     if (!new_is_null && new_token > old_token) {
@@ -200,7 +192,7 @@ bool next_timestamp(const RowChange& change, const Versioning* versioning, bool 
 }
 
 // A new row, or one that moves here from another partition.
-void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row) {
+static void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row) {
     const Versioning* versioning = versioning_of(info);
     if (is_counter(versioning->kind))
         return;
@@ -211,25 +203,25 @@ void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row)
         refuse_future(rel, versioning);
 }
 
-bool any_changes(const RowChange& change, const Bitmapset* columns) {
+static bool any_changes(const RowChange& change, const Bitmapset* columns) {
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
         if (!same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, column))
             return true;
     return false;
 }
 
-bool key_of_table_changes(const RowChange& change) {
+static bool key_of_table_changes(const RowChange& change) {
     return any_changes(change, change.info->key.attnums) ||
            any_changes(change, change.info->key_sources);
 }
 
 // A trigger before this one may have changed a key that the statement does not name.
-bool key_changes(const RowChange& change) {
+static bool key_changes(const RowChange& change) {
     return key_of_table_changes(change) || any_changes(change, change.info->other_key_columns);
 }
 
 // The row takes a key that another one may have had, and whose clients hold versions of that one.
-void rise_above_start(RowChange* change) {
+static void rise_above_start(RowChange* change) {
     const Versioning* versioning = versioning_of(change->info);
     if (!is_counter(versioning->kind) || !key_of_table_changes(*change))
         return;
@@ -247,7 +239,7 @@ void rise_above_start(RowChange* change) {
 }
 
 // Whether the writer has set the next version itself.
-bool move_version(RowChange* change, bool is_verb) {
+static bool move_version(RowChange* change, bool is_verb) {
     const Versioning* versioning = usable_versioning(change->rel, change->info);
     bool old_is_null, new_is_null;
     Datum old_value = slot_getattr(change->old_row, versioning->column, &old_is_null);
@@ -266,10 +258,6 @@ bool move_version(RowChange* change, bool is_verb) {
     return !new_is_null && new_token != old_token;
 }
 
-} // namespace
-
-namespace interlock {
-
 bool check_version(RowChange* change) {
     if (!trigger_fires(versioning_of(change->info)->enabled))
         return true;
@@ -286,4 +274,4 @@ bool check_version(RowChange* change) {
     return true;
 }
 
-} // namespace interlock
+} // namespace interlock::version

@@ -3,9 +3,9 @@
 
 #include "execution/row_change.h"
 
-namespace interlock {
+namespace interlock::version {
 
 // Always true: the row is written.
 bool check_version(RowChange* change);
 
-} // namespace interlock
+} // namespace interlock::version

@@ -2,16 +2,14 @@
 
 #include "server/siphash.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::version {
 
 // An advisory lock that pg_advisory_* cannot reach: those have 1 and 2 as the fourth field, and key
 // locks (key_lock/name.cpp) less than this.
 constexpr uint16 kFirstField4 = 32768;
 
 // Not printed, as that depends on the session's settings.
-uint64 image_of(const FormData_pg_attribute& column, Datum value) {
+static uint64 image_of(const FormData_pg_attribute& column, Datum value) {
     SipKey place = {{static_cast<uint64>(column.attnum), 0}};
     if (column.attbyval) {
         SipHash hash(place);
@@ -28,7 +26,7 @@ uint64 image_of(const FormData_pg_attribute& column, Datum value) {
 
 // The table, and 47 bits of a hash of the key: with 32 a role finds, in seconds, a key for a row of
 // its own that keeps the turn of a row that policies hide from it.
-LOCKTAG turn_of(Relation rel, const TableInfo* info, const Key& key) {
+static LOCKTAG turn_of(Relation rel, const TableInfo* info, const Key& key) {
     SipHash row(SipKey{{RelationGetRelid(rel), 0}});
     for (int i = 0; i < key.by->count; i++)
         row.add(
@@ -40,12 +38,10 @@ LOCKTAG turn_of(Relation rel, const TableInfo* info, const Key& key) {
     return turn;
 }
 
-void name_table_in_context(void* rel) {
+static void name_table_in_context(void* rel) {
     errcontext("waiting for a turn at a row of table \"%s\"",
                RelationGetRelationName(static_cast<Relation>(rel)));
 }
-
-} // namespace
 
 LOCKTAG take_turn(Relation rel, const TableInfo* info, const Key& key) {
     LOCKTAG turn = turn_of(rel, info, key);
@@ -72,4 +68,4 @@ Oid table_of_turn(const LOCKTAG& tag) {
     return is_turn ? tag.locktag_field2 : InvalidOid;
 }
 
-} // namespace interlock
+} // namespace interlock::version

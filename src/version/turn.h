@@ -17,7 +17,7 @@
 
 #include "table/key.h"
 
-namespace interlock {
+namespace interlock::version {
 
 // Waits in the queue. Errors of the wait (cancel, lock_timeout, deadlock) are those of the server.
 LOCKTAG take_turn(Relation rel, const TableInfo* info, const Key& key);
@@ -29,4 +29,4 @@ void keep_or_end_turn(const LOCKTAG& turn, bool has_row);
 // The table of a turn at a row of this database; InvalidOid for any other lock.
 Oid table_of_turn(const LOCKTAG& tag);
 
-} // namespace interlock
+} // namespace interlock::version

@@ -2,7 +2,7 @@
 
 #include "server/transaction_end.h"
 
-namespace interlock {
+namespace interlock::version {
 
 Oid* unseen_write = nullptr;
 
@@ -14,21 +14,24 @@ struct Writing {
     Oid table;
     CommandId command;
 };
+
+} // namespace
+
 static_assert(sizeof(Writing) == sizeof(Oid) + sizeof(CommandId)); // hashed as bytes
 
-HTAB* unseen = nullptr; // in the transaction's context
-Writing last = {};
+static HTAB* unseen = nullptr; // in the transaction's context
+static Writing last = {};
 
-void end_transaction(XactEvent event, void*) {
+static void end_transaction(XactEvent event, void*) {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
     unseen = nullptr;
     last = {};
 }
 
-void end_subtransaction(SubXactEvent, SubTransactionId, SubTransactionId, void*) {}
+static void end_subtransaction(SubXactEvent, SubTransactionId, SubTransactionId, void*) {}
 
-void make_table() {
+static void make_table() {
     static bool registered = false;
     register_once(&registered, end_transaction, end_subtransaction);
     HASHCTL control = {};
@@ -38,8 +41,6 @@ void make_table() {
     unseen =
         hash_create("interlock unseen rows", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
-
-} // namespace
 
 void note_unseen(Oid table, CommandId command) {
     if (unseen == nullptr)
@@ -58,4 +59,4 @@ bool is_unseen(Oid table, HeapTuple row) {
     return hash_search(unseen, &writing, HASH_FIND, nullptr) != nullptr;
 }
 
-} // namespace interlock
+} // namespace interlock::version

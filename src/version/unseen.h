@@ -5,7 +5,7 @@
 
 #include "server/scope.h"
 
-namespace interlock {
+namespace interlock::version {
 
 extern Oid* unseen_write; // null: none
 
@@ -21,4 +21,4 @@ void note_unseen(Oid table, CommandId command);
 // Whether the row, which this transaction has written, is of such a command.
 bool is_unseen(Oid table, HeapTuple row);
 
-} // namespace interlock
+} // namespace interlock::version

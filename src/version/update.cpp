@@ -2,11 +2,11 @@
 
 #include "execution/write.h"
 
-namespace interlock {
-
-namespace {
+namespace interlock::version {
 
 constexpr int kAttempts = 3;
+
+namespace {
 
 // What an attempt of the caller needs to know of a write.
 struct Written {
@@ -14,8 +14,10 @@ struct Written {
     bool was_suppressed;
 };
 
-Written run_update(const KeyedRow& row, int64 expected, const Changes& changes, int64* token,
-                   OpenUpdates* open) {
+} // namespace
+
+static Written run_update(const KeyedRow& row, int64 expected, const Changes& changes, int64* token,
+                          OpenUpdates* open) {
     const Versioning* versioning = versioning_of(row.info);
     RowWrite write(row, PlanKind("version_update"));
     write.set(changes);
@@ -31,7 +33,7 @@ Written run_update(const KeyedRow& row, int64 expected, const Changes& changes, 
     return {true, false};
 }
 
-Written run_delete(const KeyedRow& row, int64 expected) {
+static Written run_delete(const KeyedRow& row, int64 expected) {
     RowWrite write(row, PlanKind("version_delete"), RowAction::kDelete);
     write.require(has_version(&write.terms, versioning_of(row.info), expected));
     bool done = write_row(write);
@@ -39,8 +41,8 @@ Written run_delete(const KeyedRow& row, int64 expected) {
 }
 
 template <typename Write>
-Attempt write_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
-                         Write&& write) {
+static Attempt write_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
+                                Write&& write) {
     const Versioning* versioning = versioning_of(info);
     for (int i = 0; i < kAttempts; i++) {
         Attempt attempt = {};
@@ -59,8 +61,6 @@ Attempt write_if_current(Relation rel, const TableInfo* info, const Key& key, in
     }
     raise_suppressed(rel);
 }
-
-} // namespace
 
 const char* outcome_name(Outcome outcome) {
     switch (outcome) {
@@ -115,4 +115,4 @@ int64 stored_token(const StoredRow& row, const Versioning* versioning) {
     return token_of_datum(versioning->kind, value, is_null);
 }
 
-} // namespace interlock
+} // namespace interlock::version

@@ -5,7 +5,12 @@
 #include "execution/stored_row.h"
 #include "version/version.h"
 
-namespace interlock {
+namespace interlock::inline execution {
+struct OpenUpdates;
+struct KeyedRow;
+} // namespace interlock::inline execution
+
+namespace interlock::version {
 
 enum class Outcome { kUpdated, kMerged, kDeleted, kConflict, kNotFound };
 
@@ -21,7 +26,6 @@ struct Attempt {
 
 // Updates the row if its token is `expected`. Without changes it only moves the token. Consecutive
 // updates of one table share `open`.
-struct OpenUpdates;
 Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
                           const Changes& changes, OpenUpdates* open = nullptr);
 Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected);
@@ -29,7 +33,6 @@ Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, i
 // The version that a row has at the end of a write. An AFTER trigger of the write may have updated
 // the row again: then more versioned rows were updated than by the write itself, and the row is
 // read.
-struct KeyedRow;
 class VersionAfterWrite {
 public:
     // Before the write, which updates that many versioned rows.
@@ -57,4 +60,4 @@ struct Merge {
 Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const Changes& changes,
                     Jsonb* base, OnConflict on_conflict);
 
-} // namespace interlock
+} // namespace interlock::version

@@ -7,7 +7,7 @@
 #include "server/error.h"
 #include "version/call.h"
 
-using namespace interlock;
+namespace interlock::version {
 
 namespace {
 
@@ -17,10 +17,10 @@ struct Insertion {
     StoredRow row; // that is there
 };
 
-Insertion insert_as_called(const RowCall& call, const Changes& changes);
-[[noreturn]] void raise_is_there(const RowCall& call, const Insertion& found);
-
 } // namespace
+
+static Insertion insert_as_called(const RowCall& call, const Changes& changes);
+[[noreturn]] static void raise_is_there(const RowCall& call, const Insertion& found);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(versioned_upsert);
@@ -60,11 +60,9 @@ Datum try_versioned_upsert(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
 // A type that rounds the key, or a trigger that sets it, would insert another row than the caller
 // has named.
-void require_key_as_given(const RowCall& call, const NullableDatum* stored) {
+static void require_key_as_given(const RowCall& call, const NullableDatum* stored) {
     Key key = call.key;
     for (int i = 0; i < key.by->count; i++)
         key.values[i] = stored[i].value;
@@ -77,7 +75,7 @@ void require_key_as_given(const RowCall& call, const NullableDatum* stored) {
 }
 
 // The server's hint is a clause of an INSERT.
-void require_key_can_be_given(const RowCall& call) {
+static void require_key_can_be_given(const RowCall& call) {
     for (int i = 0; i < call.key.by->count; i++) {
         Form_pg_attribute column =
             TupleDescAttr(call.info->columns, call.key.by->columns[i].attnum - 1);
@@ -95,9 +93,13 @@ void require_key_can_be_given(const RowCall& call) {
     }
 }
 
+namespace {
+
 enum class Inserted : uint8 { kYes, kNo, kSuppressed };
 
-Inserted insert(const RowCall& call, const Changes& changes, int64* version) {
+} // namespace
+
+static Inserted insert(const RowCall& call, const Changes& changes, int64* version) {
     require_key_can_be_given(call);
     const TableInfo* info = call.info;
     const UniqueKey* by = call.key.by;
@@ -132,7 +134,7 @@ Inserted insert(const RowCall& call, const Changes& changes, int64* version) {
 // A row that is there before is not waited for, as it is when the INSERT finds it: an INSERT takes
 // its version from the column's default before it waits, and would start at one that the row has
 // had if it is deleted meanwhile.
-Insertion insert_unless_there(const RowCall& call, const Changes& changes) {
+static Insertion insert_unless_there(const RowCall& call, const Changes& changes) {
     constexpr int kAttempts = 3;
     const Bitmapset* columns = columns_to_report(call.rel, call.versioning);
     Inserted inserted = Inserted::kNo;
@@ -149,13 +151,13 @@ Insertion insert_unless_there(const RowCall& call, const Changes& changes) {
     }
 }
 
-Insertion insert_as_called(const RowCall& call, const Changes& changes) {
+static Insertion insert_as_called(const RowCall& call, const Changes& changes) {
     Insertion insertion = insert_unless_there(call, changes);
     count_call(call.info, !insertion.done);
     return insertion;
 }
 
-void raise_is_there(const RowCall& call, const Insertion& found) {
+static void raise_is_there(const RowCall& call, const Insertion& found) {
     char* stored = token_to_json(call.versioning->kind, found.version);
     const char* key = key_to_text(call.info, *table_key(call.info, call.key, found.row));
     ereport(ERROR, (errcode(kVersionConflict),
@@ -168,4 +170,4 @@ void raise_is_there(const RowCall& call, const Insertion& found) {
                     errhint("Read the row, and give its version as expected to change it.")));
 }
 
-} // namespace
+} // namespace interlock::version

@@ -4,7 +4,7 @@
 #include "server/error.h"
 #include "table/row_values.h"
 
-namespace interlock {
+namespace interlock::version {
 
 bool token_kind_of(Oid type, TokenKind* kind) {
     switch (type) {
@@ -127,18 +127,16 @@ const Expression* has_version(Expressions* terms, const Versioning* versioning, 
     return terms->equal(version, terms->value(counter ? INT8OID : type, Int64GetDatum(expected)));
 }
 
-namespace {
-
 // A client whose times have milliseconds, as JavaScript's Date, cuts what it reads: its next save
 // conflicts again, and so for ever.
-bool is_cut_to_milliseconds(const Versioning* versioning, int64 expected, int64 stored) {
+static bool is_cut_to_milliseconds(const Versioning* versioning, int64 expected, int64 stored) {
     constexpr int64 kMillisecond = USECS_PER_SEC / 1000;
     return !is_counter(versioning->kind) && !TIMESTAMP_NOT_FINITE(expected) &&
            !TIMESTAMP_NOT_FINITE(stored) && expected % kMillisecond == 0 &&
            stored - expected < kMillisecond && expected - stored < kMillisecond;
 }
 
-const char* way_back_from_cut(Relation rel, const Versioning* versioning) {
+static const char* way_back_from_cut(Relation rel, const Versioning* versioning) {
     return psprintf(
         "The versions differ by less than a millisecond: the client has cut the time "
         "to milliseconds, and reading again does not help. Carry the version as text, "
@@ -147,8 +145,6 @@ const char* way_back_from_cut(Relation rel, const Versioning* versioning) {
         qualified_name(rel), quote_identifier(NameStr(versioning->name)),
         versioning->kind == TokenKind::kTimestamp ? "timestamp" : "timestamptz");
 }
-
-} // namespace
 
 void raise_version_conflict(Relation rel, const TableInfo* info, const Key& key, int64 expected,
                             int64 stored, const char* way_back) {
@@ -173,4 +169,4 @@ void raise_version_conflict(Relation rel, const TableInfo* info, const Key& key,
                     errhint("%s", way_back)));
 }
 
-} // namespace interlock
+} // namespace interlock::version

@@ -14,7 +14,12 @@
 #include "table/key.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::inline execution {
+class Expressions;
+struct Expression;
+} // namespace interlock::inline execution
+
+namespace interlock::version {
 
 enum class TokenKind : uint8 { kInteger, kBigint, kTimestamp, kTimestamptz };
 
@@ -74,8 +79,6 @@ Oid token_type(TokenKind kind);
 void count_call(const TableInfo* info, bool is_conflict);
 
 // version = expected, as a condition of a write.
-class Expressions;
-struct Expression;
 const Expression* has_version(Expressions* terms, const Versioning* versioning, int64 expected);
 
 // Raises IL001 with the key, the expected and the stored token. `way_back` is the hint, null for
@@ -84,4 +87,4 @@ const Expression* has_version(Expressions* terms, const Versioning* versioning, 
                                          int64 expected, int64 stored,
                                          const char* way_back = nullptr);
 
-} // namespace interlock
+} // namespace interlock::version

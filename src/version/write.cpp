@@ -2,13 +2,9 @@
 
 #include "version/call.h"
 
-using namespace interlock;
+namespace interlock::version {
 
-namespace {
-
-OnConflict conflict_argument(const Arguments& arguments, int n);
-
-} // namespace
+static OnConflict conflict_argument(const Arguments& arguments, int n);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(versioned_update);
@@ -58,9 +54,7 @@ Datum try_versioned_delete(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-OnConflict conflict_argument(const Arguments& arguments, int n) {
+static OnConflict conflict_argument(const Arguments& arguments, int n) {
     const char* mode = arguments.string(n, "on_conflict");
     if (strcmp(mode, "report") == 0)
         return OnConflict::kReport;
@@ -73,4 +67,4 @@ OnConflict conflict_argument(const Arguments& arguments, int n) {
     return OnConflict::kMerge;
 }
 
-} // namespace
+} // namespace interlock::version
