@@ -65,11 +65,16 @@ constexpr const Concept* kConcepts[] = {
     &kSweeperConcept,
 };
 
+} // namespace interlock
+
+// Not in the namespace: the server's header declares that _PG_init is visible, and means the global
+// one.
 extern "C" {
 
 INTERLOCK_MODULE_MAGIC;
 
 void _PG_init(void) {
+    using namespace interlock;
     void** loaded = find_rendezvous_variable("pg_interlock");
     refuse_second_library(static_cast<const char*>(*loaded));
     define_direct_settings();
@@ -82,5 +87,3 @@ void _PG_init(void) {
     *loaded = const_cast<char*>(kLibraryVersion);
 }
 }
-
-} // namespace interlock
