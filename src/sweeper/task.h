@@ -61,8 +61,8 @@ bool begin_table(SweepRun* run, Oid table);
 // ends a worker whose life is over, while the table is still to blame.
 void end_table();
 
-// The position from which the next worker continues if this one is terminated: called before each
-// batch or row of a table with markers.
+// The position from which the next worker continues if this one is terminated: called before a
+// table with markers, and before each of its batches or rows.
 void note_attempt(Oid table, const SweepPosition& position, bool is_batch);
 // That was begun last and not ended, with its database and schema; else empty.
 const char* attempted_table();
