@@ -33,13 +33,10 @@ struct BoundLease {
 static HTAB* bound_leases = nullptr;
 static int64 spare_count = 0; // free entries: their tokens are 0, -1, -2 and so on
 
-// Waiters know when a live lease ends.
 static void unpin(const Pin& pin) {
     LWLockAcquire(partition_lock(pin.partition), LW_EXCLUSIVE);
-    Lease* lease = lease_at(pin.lease);
-    remove_pinner(lease);
-    if (!is_live(*lease, monotonic_now()))
-        drop_if_ended_and_serve(pin.lease);
+    remove_pinner(lease_at(pin.lease));
+    drop_if_ended_and_serve(pin.lease);
     LWLockRelease(partition_lock(pin.partition));
 }
 
