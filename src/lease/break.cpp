@@ -315,8 +315,7 @@ static End break_one(LeaseDatabase* database, const BrokenLease& lease, bool ter
     if (has_pinned_token(lease.token))
         raise_pinned_here(lease.key);
     BrokenLease audited = lease;
-    if (!terminates) // those that pinned it when it was copied have left it
-        audited.pinners = NIL;
+    audited.pinners = terminates ? pinners_of(lease) : NIL; // now, not when it was copied
     audit_break(audited);
     bool has_terminated = terminates && terminate(lease);
     end = end_one(database, lease, terminates, true);
