@@ -357,8 +357,8 @@ void find_room(LeaseDatabase* database, LeaseRoom room, Oid role, RoomSearch* se
         return;
     }
     if (search->has_dropped)
-        note_look_for_room();
-    bool pauses = search->access == LeaseAccess::kOrdinary && has_looked_for_room();
+        note_look_for_room(role);
+    bool pauses = search->access == LeaseAccess::kOrdinary && has_looked_for_room(role);
     if (search->has_dropped || pauses)
         raise_no_room(room, role);
     make_room(database);

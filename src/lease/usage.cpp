@@ -10,7 +10,7 @@ namespace {
 
 struct LeaseUsage {
     RoleUsage by_role;
-    pg_atomic_uint64 look; // the last one for room that was in vain
+    pg_atomic_uint64 looks[kUsageLines]; // for room, when it was in vain
 };
 
 } // namespace
@@ -47,14 +47,16 @@ uint32 lease_share() { return share_of(max_leases_per_role, max_leases); }
 
 RoleUsage* lease_usage() { return usage != nullptr ? &usage->by_role : nullptr; }
 
-bool has_looked_for_room() {
+bool has_looked_for_room(Oid role) {
     constexpr int64 kPause = 10000;
-    auto last = static_cast<int64>(pg_atomic_read_u64(&usage->look));
+    UsageLine line = line_of_role(&usage->by_role, role);
+    auto last = static_cast<int64>(pg_atomic_read_u64(&usage->looks[line]));
     return last != 0 && monotonic_now() - last < kPause;
 }
 
-void note_look_for_room() {
-    pg_atomic_write_u64(&usage->look, static_cast<uint64>(monotonic_now()));
+void note_look_for_room(Oid role) {
+    UsageLine line = line_of_role(&usage->by_role, role);
+    pg_atomic_write_u64(&usage->looks[line], static_cast<uint64>(monotonic_now()));
 }
 
 void define_lease_usage_settings() {
@@ -72,7 +74,8 @@ void attach_lease_usage(void* memory, bool found) {
     if (found)
         return;
     initialize_usage(&usage->by_role);
-    pg_atomic_init_u64(&usage->look, 0);
+    for (pg_atomic_uint64& look : usage->looks)
+        pg_atomic_init_u64(&look, 0);
 }
 
 } // namespace interlock::lease

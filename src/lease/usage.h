@@ -30,10 +30,10 @@ void discharge_lease(const LeaseCharge& charge);
 bool add_to_charge(LeaseCharge* charge, uint32 units, LeaseAccess access);
 void subtract_from_charge(LeaseCharge* charge, uint32 units);
 
-// Whether a role has searched for expired leases a moment ago in vain: another search would only
+// Whether the role has searched for expired leases a moment ago in vain: another search would only
 // block others.
-bool has_looked_for_room();
-void note_look_for_room();
+bool has_looked_for_room(Oid role);
+void note_look_for_room(Oid role);
 
 // The share of a role, in leases.
 uint32 lease_share();

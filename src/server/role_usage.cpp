@@ -2,8 +2,7 @@
 
 namespace interlock::inline server {
 
-// The role's line, or a new one.
-static UsageLine line_of_role(RoleUsage* usage, Oid role) {
+UsageLine line_of_role(RoleUsage* usage, Oid role) {
     uint32 hash = murmurhash32(role);
     for (uint32 i = 0; i < kUsageLines; i++) {
         auto line = static_cast<UsageLine>((hash + i) % kUsageLines);

@@ -31,6 +31,9 @@ void subtract_usage(RoleUsage* usage, UsageLine line, uint32 amount);
 // The same as add_usage for a line that counts something already, which the caller gives back.
 bool add_to_usage(RoleUsage* usage, UsageLine line, uint32 amount, uint32 most);
 
+// The role's line, or a new one.
+UsageLine line_of_role(RoleUsage* usage, Oid role);
+
 inline uint64 read_usage(RoleUsage* usage, UsageLine line) {
     return pg_atomic_read_u64(&usage->lines[line].word);
 }
