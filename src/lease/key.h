@@ -28,10 +28,6 @@ inline size_t end_of_level(const char* bytes, size_t length, size_t from) {
 
 // The rest compares keys of one database.
 
-inline bool is_same_tree(const LeaseKey& key, const LeaseKey& other) {
-    return key.root == other.root && memcmp(key.bytes, other.bytes, key.root) == 0;
-}
-
 // The one order in which a call acquires several keys: level by level, so that a key comes right
 // before its descendants.
 int compare_keys(const LeaseKey& left, const LeaseKey& right);
