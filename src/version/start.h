@@ -30,8 +30,8 @@ int64 present_start(const TableInfo* info);
 // first_version.
 const char* start_name(Oid relid, AttrNumber column);
 
-// The start that a text in a default means, whoever's the sequence is; 22023 if it is no name,
-// 42501 where the caller may not read the sequence of that name. 0 if there is none.
+// The start that a text in a default means; 0 if no sequence stores one. 22023 if the text is no
+// name of a sequence and its schema, 42501 if the caller may not read the sequence.
 int64 start_of_name(const char* name);
 
 // Whether the default of any column names it, and whether such a column has a sequence.
