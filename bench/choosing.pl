@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# choosing.pl: what docs/choosing.md shows of the samples in choosing.tsv (script/bench --choosing): the charts in docs/choosing,
-# and the tables between the two "measured" comments of the page.
+# choosing.pl: what docs/internals/performance.md shows of the samples in choosing.tsv (script/bench --choosing): the charts in
+# docs/choosing, and the tables between the two "measured" comments of the page.
 #
 #   bench/choosing.pl           writes both
 #   bench/choosing.pl --check   prints what is not as it would write it, or nothing
@@ -17,7 +17,7 @@ exec 'sed', '-n', '2,/^$/s/^# \{0,1\}//p', $0 if ($ARGV[0] // '') eq '--help';
 
 my $root = $0 =~ s{[^/]*$}{..}r;
 my $data = "$root/bench/choosing.tsv";
-my $page = "$root/docs/choosing.md";
+my $page = "$root/docs/internals/performance.md";
 my $charts = "$root/docs/choosing";
 
 # In the order of the legend: name in the data, on the page, colour, mark. The locks, which one chart compares, have a mark each.
