@@ -144,7 +144,7 @@ sub samples_in_words {
             }
         }
     }
-    return @found ? join '; ', @found : 'none';
+    return @found == 0 ? " none.\n" : @found == 1 ? " $found[0].\n" : "\n" . join '', map { "  - $_.\n" } @found;
 }
 
 sub exceptions {
@@ -153,11 +153,11 @@ sub exceptions {
     my $from = per_cent($limit);
     return "Marks of the chart below $from at which a lock is better by a tenth, in times of a retry. Other figures\n"
         . "of the table below $from are between two marks.\n\n"
-        . '- Done: ' . samples_in_words('goodput', $early, @locks) . ".\n"
-        . '- p95: ' . samples_in_words('p95', $early, @locks) . ".\n"
+        . '- Done:' . samples_in_words('goodput', $early, @locks)
+        . '- p95:' . samples_in_words('p95', $early, @locks)
         . "\nMarks from $from on at which `lock_key` is worse by a tenth:\n\n"
-        . '- Done: ' . samples_in_words('goodput', $late, 'key_lock') . ".\n"
-        . '- p95: ' . samples_in_words('p95', $late, 'key_lock') . ".\n";
+        . '- Done:' . samples_in_words('goodput', $late, 'key_lock')
+        . '- p95:' . samples_in_words('p95', $late, 'key_lock');
 }
 
 # What one row takes.
