@@ -34,6 +34,8 @@ static int64 blocked_until(LeaseDatabase* database, const LeaseTicket& ticket, i
     if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
         return database->serves_from;
     Ref found = in_the_way_of(database, ticket.node, kind_of(ticket.mode), now);
+    if (found == 0 && ticket.mode == LeaseMode::kPermit)
+        found = permit_in_the_way(database, ticket.node, ticket.capacity, now);
     if (found == 0)
         return 0;
     const Lease& lease = *lease_at(found);
@@ -147,6 +149,7 @@ static Asked take_ticket(LeaseDatabase* database, const LeaseRequest& request, L
             return {room, 0, 0};
     }
     LeaseTicket* ticket = ticket_at(ref);
+    ticket->capacity = request.capacity;
     ticket->asked = now;
     ticket->notified = 0;
     ticket->is_open = false;

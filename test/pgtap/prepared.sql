@@ -8,7 +8,7 @@ CREATE TEMP TABLE documented (name text PRIMARY KEY, types text[]) ON COMMIT DRO
 INSERT INTO documented VALUES
     ('acquire_lease', '{text,interlock.seconds,interlock.seconds,text,text,text,boolean,interlock.seconds,boolean}'),
     ('acquire_leases', '{text[],interlock.seconds,interlock.seconds,text,text,text,boolean}'),
-    ('acquire_permit', '{text,integer,interlock.seconds,interlock.seconds,text}'),
+    ('acquire_permit', '{text,integer,interlock.seconds,interlock.seconds,text,text,boolean,boolean}'),
     ('adjust', '{regclass,text,name,numeric,interlock.seconds}'),
     ('advise', '{regclass}'),
     ('any_version', '{text}'),
