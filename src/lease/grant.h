@@ -1,7 +1,7 @@
 // Whether a lease can be granted now: what is in its way, and what has to be durable first.
 #pragma once
 
-#include "lease/service.h"
+#include "lease/database.h"
 
 namespace interlock::lease {
 

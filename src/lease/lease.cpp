@@ -1,8 +1,8 @@
 #include "lease/lease.h"
 
 #include "lease/argument.h"
-#include "lease/role.h"
-#include "lease/save.h"
+#include "lease/clean_restart.h"
+#include "lease/token_role.h"
 #include "server/error.h"
 #include "server/result_row.h"
 #include "server/shared_memory.h"

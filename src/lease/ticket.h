@@ -4,7 +4,7 @@
 // A partition has one list of the tickets for all of its keys, in the order of asking.
 #pragma once
 
-#include "lease/table.h"
+#include "lease/lease_table.h"
 
 namespace interlock::lease {
 

@@ -144,7 +144,7 @@ static States all_states(const StateMachine* machine) {
     return states;
 }
 
-static States states_after(const StateMachine* machine, const char* from) {
+static States sorted_targets(const StateMachine* machine, const char* from) {
     States states = {};
     JsonbValue targets;
     if (getKeyJsonValueFromContainer(&machine->transitions->root, from,
@@ -190,7 +190,7 @@ static void list_machine(Oid relid, const char* column, const StateMachine* mach
     for (const char* from : all_states(machine)) {
         CHECK_FOR_INTERRUPTS();
         bool is_initial = machine->initial == nullptr || contains(initial, from);
-        States targets = states_after(machine, from);
+        States targets = sorted_targets(machine, from);
         if (targets.count == 0)
             list_transition({relid, column, from, nullptr, nullptr, is_initial}, output);
         for (const char* to : targets)

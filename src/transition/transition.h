@@ -100,6 +100,9 @@ const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
 bool may_start(const StateMachine* machine, const char* state);
 bool may_move(const StateMachine* machine, const char* from, const char* to);
 
+// The states that a row may go to from there, as C strings in the order of the declaration.
+List* states_after(const StateMachine* machine, const char* from);
+
 // Whether transitions or initial states name it.
 bool knows_state(const StateMachine* machine, const char* state);
 

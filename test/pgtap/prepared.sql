@@ -69,6 +69,8 @@ INSERT INTO documented VALUES
     ('lock_keys', '{text[],text,interlock.seconds,text}'),
     ('lock_row', '{regclass,text,text,interlock.seconds,text}'),
     ('lock_rows', '{regclass,text,text,interlock.seconds,text}'),
+    ('next_states', '{regclass,text,name}'),
+    ('next_states_many', '{regclass,text,name}'),
     ('own_columns', '{regclass,text,name[],text}'),
     ('release_columns', '{regclass,name[]}'),
     ('release_lease', '{text,bigint,text}'),

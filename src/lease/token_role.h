@@ -2,7 +2,7 @@
 // or see its token.
 #pragma once
 
-#include "lease/service.h"
+#include "lease/database.h"
 #include "server/caller.h"
 
 namespace interlock::lease {

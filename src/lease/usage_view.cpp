@@ -1,4 +1,4 @@
-#include "lease/report.h"
+#include "lease/usage_view.h"
 
 #include "lease/queue.h"
 #include "lease/ticket.h"

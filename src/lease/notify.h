@@ -9,7 +9,7 @@
 // session or a transaction that has pinned them.
 #pragma once
 
-#include "lease/service.h"
+#include "lease/database.h"
 #include "sweeper/task.h"
 
 namespace interlock::lease {

@@ -1,4 +1,4 @@
-#include "lease/service.h"
+#include "lease/database.h"
 
 #include "lease/ticket.h"
 

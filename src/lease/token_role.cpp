@@ -1,4 +1,4 @@
-#include "lease/role.h"
+#include "lease/token_role.h"
 
 namespace interlock::lease {
 

@@ -1,4 +1,4 @@
-#include "lease/table.h"
+#include "lease/lease_table.h"
 
 #include "server/siphash.h"
 

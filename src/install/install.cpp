@@ -16,7 +16,7 @@
 #include "table/own_table.h"
 #include "table/plan.h"
 
-namespace interlock {
+namespace interlock::install {
 
 constexpr const char* kDropSchema = "Drop the schema or rename it; CREATE EXTENSION creates it.";
 
@@ -112,4 +112,4 @@ Datum require_library(PG_FUNCTION_ARGS) {
 }
 }
 
-} // namespace interlock
+} // namespace interlock::install

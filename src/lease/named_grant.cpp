@@ -1,4 +1,4 @@
-#include "lease/named.h"
+#include "lease/named_grant.h"
 
 namespace interlock::lease {
 

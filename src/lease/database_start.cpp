@@ -1,4 +1,4 @@
-#include "lease/load.h"
+#include "lease/database_start.h"
 
 #include "lease/grant.h"
 

@@ -3,7 +3,7 @@
 -- What no user calls or reads by name. The statement fails if the schema is there: it would be that of somebody else.
 CREATE SCHEMA interlock_internal;
 
--- Schema interlock may have been there before (src/install.cpp).
+-- Schema interlock may have been there before (install/install.cpp).
 CREATE FUNCTION interlock_internal.check_schemas() RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 SELECT interlock_internal.check_schemas();

@@ -11,7 +11,7 @@
 
 #include "lease/clock.h"
 #include "lease/key.h"
-#include "lease/usage.h"
+#include "lease/role_share.h"
 
 namespace interlock::lease {
 

@@ -2,7 +2,7 @@
 // and reads them back before it starts any.
 #pragma once
 
-#include "lease/service.h"
+#include "lease/database.h"
 
 namespace interlock::lease {
 

@@ -3,7 +3,7 @@
 #include "lease/argument.h"
 #include "lease/lease.h"
 #include "lease/pinner.h"
-#include "lease/role.h"
+#include "lease/token_role.h"
 #include "lease/waits.h"
 #include "server/result_row.h"
 

@@ -10,7 +10,7 @@
 #include "table/own_table.h"
 #include "table/plan.h"
 
-namespace interlock {
+namespace interlock::install {
 
 namespace {
 
@@ -124,4 +124,4 @@ static void change_access(const Arguments& arguments, const char* verb, const ch
     record_change(arguments, {.kind = "grant", .name = kind.name, .grantee = grantee});
 }
 
-} // namespace interlock
+} // namespace interlock::install

@@ -2,7 +2,7 @@
 
 #include "lease/lease.h"
 #include "lease/pinner.h"
-#include "lease/role.h"
+#include "lease/token_role.h"
 #include "server/transaction_list.h"
 
 namespace interlock::lease {

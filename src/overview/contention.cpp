@@ -5,7 +5,7 @@
 #include "server/result_row.h"
 #include "table/relation.h"
 
-namespace interlock {
+namespace interlock::overview {
 
 static bool may_see(const LineName& name, bool sees_all);
 static HTAB* new_sums();
@@ -133,4 +133,4 @@ static void put_line(ReturnSetInfo* output, const LineCopy& line) {
     add_result_row(output, values, nulls);
 }
 
-} // namespace interlock
+} // namespace interlock::overview

@@ -1,4 +1,4 @@
-#include "lease/ask.h"
+#include "lease/notify.h"
 
 #include "lease/lease.h"
 #include "lease/ticket.h"

@@ -1,4 +1,4 @@
-#include "lease/usage.h"
+#include "lease/role_share.h"
 
 #include "lease/clock.h"
 

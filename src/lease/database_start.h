@@ -2,7 +2,7 @@
 // a grace.
 #pragma once
 
-#include "lease/service.h"
+#include "lease/database.h"
 
 namespace interlock::lease {
 

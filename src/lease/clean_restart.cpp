@@ -1,4 +1,4 @@
-#include "lease/save.h"
+#include "lease/clean_restart.h"
 
 #include "lease/grant.h"
 #include "server/checked_file.h"

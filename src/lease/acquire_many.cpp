@@ -2,7 +2,7 @@
 
 #include "lease/argument.h"
 #include "lease/lease.h"
-#include "lease/named.h"
+#include "lease/named_grant.h"
 #include "server/arguments.h"
 #include "server/client.h"
 #include "server/result_row.h"

@@ -5,7 +5,7 @@
 #include "server/result_row.h"
 #include "server/usage_report.h"
 
-namespace interlock {
+namespace interlock::overview {
 
 namespace {
 
@@ -97,4 +97,4 @@ static void put_databases(const Output& output, const UsageReport& report) {
     put_uses(output, report, false);
 }
 
-} // namespace interlock
+} // namespace interlock::overview

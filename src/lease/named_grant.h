@@ -4,7 +4,7 @@
 // release, or renew, by the name what was granted to its successor.
 #pragma once
 
-#include "lease/service.h"
+#include "lease/database.h"
 
 namespace interlock::lease {
 
