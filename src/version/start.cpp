@@ -122,11 +122,8 @@ static Oid versioned_root(Oid relid) {
     Oid root = relid;
     if (!get_rel_relispartition(relid))
         return root;
-    Oid function = own_trigger_function("version_trigger");
-    each_trigger(relid, [&](const CatalogTriggers&, HeapTuple, Oid, const Trigger* trigger) {
-        if (trigger->tgfoid == function)
-            root = root_of_trigger(relid, trigger);
-    });
+    each_trigger_of("version_trigger", relid,
+                    [&](Oid, const Trigger* trigger) { root = root_of_trigger(relid, trigger); });
     return root;
 }
 
