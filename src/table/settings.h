@@ -1,5 +1,5 @@
-// The settings of tables, as the concepts read them from the triggers in the catalog. No table is
-// opened or locked.
+// The settings of tables, as the concepts read them from the triggers in the catalog. It opens and
+// locks no table.
 #pragma once
 
 #include "table/info.h"
@@ -7,7 +7,7 @@
 
 namespace interlock::inline table {
 
-// Those of all concepts, in the order in which these are registered.
+// The mechanisms of all concepts, in the order in which the concepts are registered.
 struct Mechanisms {
     const Mechanism* all[kMostParts];
     Oid functions[kMostParts]; // of their triggers
@@ -16,20 +16,20 @@ struct Mechanisms {
     const Mechanism* const* begin() const { return all; }
     const Mechanism* const* end() const { return all + count; }
 
-    // -1 for a trigger of others.
+    // The place of the mechanism with that trigger function. -1 for other trigger functions.
     int find(Oid function) const;
 };
 Mechanisms all_mechanisms();
 
-// What a table has of each mechanism, by its place in `all`.
+// What a table has of each mechanism, by the place in Mechanisms::all.
 struct TableSettings {
-    Jsonb* settings[kMostParts];    // null: nothing, or too much
+    Jsonb* settings[kMostParts];    // null: no settings, or they are too long
     const char* forged[kMostParts]; // the name of a trigger that no function of ours made, or null
     bool is_too_long[kMostParts];
 };
 TableSettings read_settings(const Mechanisms& mechanisms, Oid relid);
 
-// 54000 where they are too long.
+// Raises 54000 if the settings are too long.
 void require_settings(const TableSettings& settings, Oid relid);
 
 constexpr size_t kMostSettingBytes = 16 * 1024 * 1024; // of one mechanism of a table
