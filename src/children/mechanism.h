@@ -1,4 +1,4 @@
-// What users configure of children, as JSON (table/mechanism.h): foreign keys by parent.
+// The configuration of children as JSON (table/mechanism.h): foreign keys by parent.
 //
 //     {"public.invoice": {"foreign_keys": [["invoice_id"]]}}
 #pragma once

@@ -1,4 +1,4 @@
-// What users configure of markers, as JSON (table/mechanism.h).
+// The configuration of markers as JSON (table/mechanism.h).
 #pragma once
 
 #include "table/mechanism.h"

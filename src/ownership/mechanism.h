@@ -1,11 +1,11 @@
-// What users configure of the writers of columns, as JSON (table/mechanism.h):
+// The configuration of column writers as JSON (table/mechanism.h):
 //
 //     {"columns": {"price": {"writer": "importer", "on_violation": "reject"},
 //                  "stock": {"strategy": "merge", "blind_updates": "allow"}},
 //      "groups": [["price", "stock"]]}
 //
-// A column that has been named before keeps what its rule does not name now. A column is owned or
-// shared; another writer of an owned one is handed over.
+// If a column already has a rule, settings that the new rule does not name stay unchanged. A column
+// is owned or shared. A new writer of an owned column gets the column.
 #pragma once
 
 #include "table/mechanism.h"

@@ -1,4 +1,4 @@
-// What users configure of transitions, as JSON (table/mechanism.h).
+// The configuration of transitions as JSON (table/mechanism.h).
 #pragma once
 
 #include "table/mechanism.h"

@@ -1,4 +1,4 @@
-// What users configure of versions, as JSON (table/mechanism.h).
+// The configuration of versions as JSON (table/mechanism.h).
 #pragma once
 
 #include "table/mechanism.h"

@@ -1,13 +1,13 @@
-// Versioned rows: a token in every row that each update moves, so that a writer that read an older
-// version gets a conflict instead of overwriting (optimistic locking).
+// Versioned rows: every row has a token that each update moves. A writer that has read an older
+// version gets a conflict instead of overwriting the row (optimistic locking).
 //
-// The token is a counter (integer or bigint) or a timestamp. The trigger moves it for every writer;
-// the functions of version/write.cpp update on the condition that it is still the one the caller
+// The token is a counter (integer or bigint) or a timestamp. The trigger moves it for every writer.
+// The functions of version/write.cpp update the row only if it still has the token that the caller
 // read.
 //
-// Isolation: under READ COMMITTED the loser of a race waits for the winner and then gets a
-// conflict, or wins if the other rolled back. Under REPEATABLE READ and SERIALIZABLE a row that
-// changed after the snapshot is 40001, as for a plain UPDATE.
+// Isolation: under READ COMMITTED the loser of a race waits for the winner. Then it gets a
+// conflict, or succeeds if the winner has rolled back. Under REPEATABLE READ and SERIALIZABLE a row
+// that changed after the snapshot raises 40001, as for a plain UPDATE.
 #pragma once
 
 #include "statement/blind_updates.h"
@@ -23,14 +23,14 @@ namespace interlock::version {
 
 enum class TokenKind : uint8 { kInteger, kBigint, kTimestamp, kTimestamptz };
 
-// The configuration that the trigger's arguments hold: the column, what happens to blind updates,
-// then the ignored columns.
+// The configuration in the trigger's arguments: the column, the treatment of blind updates, then
+// the ignored columns.
 struct Versioning {
     const char* trigger;
-    const char* twin; // another trigger for the same; null: none, as it should be
-    Oid root;      // the table that it is enabled on: this one, or one that this is a partition of
-    NameData name; // empty: a trigger that enable_versioning did not make
-    AttrNumber column; // InvalidAttrNumber when the column is gone or has another type
+    const char* twin;  // a second trigger for the same column; normally null
+    Oid root;          // the table where it is enabled: this one, or a parent of this partition
+    NameData name;     // empty: enable_versioning did not create the trigger
+    AttrNumber column; // InvalidAttrNumber: the column is gone or has another type
     TokenKind kind;
     int32 typmod;
     bool nullable; // a null token counts as 0, or as -infinity
@@ -39,10 +39,10 @@ struct Versioning {
     BlindUpdates blind_updates;
     char enabled;      // tgenabled
     bool is_clone;     // the trigger belongs to the partitioned parent
-    mutable Oid start; // as it was found last (version/start.h)
+    mutable Oid start; // the start that was found last (version/start.h)
 };
 
-// Null when versioning is not enabled.
+// The part. Null if versioning is not enabled.
 extern int versioning_part;
 inline const Versioning* versioning_of(const TableInfo* info) {
     return part_of<const Versioning>(info, versioning_part);
@@ -54,35 +54,37 @@ inline bool is_counter(TokenKind kind) {
 
 bool token_kind_of(Oid type, TokenKind* kind);
 
-// The configuration as the trigger needs it; raises 55000 when the column is missing.
+// The configuration for the trigger. Raises 55000 if the column is missing.
 const Versioning* usable_versioning(Relation rel, const TableInfo* info);
 
-// The table's versioning. Raises 55000 when it is not enabled, its column is missing, or its
-// trigger does not fire in this session, since a conditional update would then succeed with a token
-// that never moves.
+// The table's versioning. Raises 55000 if it is not enabled, if its column is missing, or if its
+// trigger does not fire in this session: a conditional update would then succeed with a token that
+// never moves.
 const Versioning* require_versioning(Relation rel, const TableInfo* info);
 
-// The updates of versioned rows in this session, counted by their trigger. More than one during a
-// write of one row: a trigger has updated rows as well, perhaps the same one.
+// How many versioned rows were updated in this session. The trigger counts them. If the count rises
+// by more than one during the write of one row, a trigger has updated other rows too, or the same
+// row again.
 extern uint64 versioned_updates;
 
-// Tokens of every kind travel as int64: the counter, or microseconds as the server stores them.
+// Tokens of every kind are passed as int64: the counter, or microseconds as the server stores a
+// timestamp.
 int64 token_of_datum(TokenKind kind, Datum value, bool is_null);
 char* token_to_text(TokenKind kind, int64 token);
 char* token_to_json(TokenKind kind, int64 token);
 
-// Fills the pair of result columns (version bigint, version_time timestamptz): one of them is null.
+// Fills the two result columns (version bigint, version_time timestamptz). One of them is null.
 void set_version_columns(const Versioning* versioning, int64 token, Datum* values, bool* nulls);
 Oid token_type(TokenKind kind);
 
-// Counts a call of a verb on one row, and whether it was a conflict (contention/count.h).
+// Counts a call of a function on one row, and whether it was a conflict (contention/count.h).
 void count_call(const TableInfo* info, bool is_conflict);
 
 // version = expected, as a condition of a write.
 const Expression* has_version(Expressions* terms, const Versioning* versioning, int64 expected);
 
-// Raises IL001 with the key, the expected and the stored token. `way_back` is the hint, null for
-// the usual one.
+// Raises IL001 with the key, the expected and the stored token. `way_back` is the hint. Null means
+// the usual hint.
 [[noreturn]] void raise_version_conflict(Relation rel, const TableInfo* info, const Key& key,
                                          int64 expected, int64 stored,
                                          const char* way_back = nullptr);
