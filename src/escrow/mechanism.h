@@ -1,4 +1,4 @@
-// What users configure of escrow counters, as JSON (table/mechanism.h): by column.
+// The configuration of escrow counters as JSON (table/mechanism.h), by column:
 //
 //     {"stock": {"minimum": "0", "maximum": null, "plain_updates": "reject",
 //                "fold_moves_version": false}}

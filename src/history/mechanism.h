@@ -1,4 +1,4 @@
-// What users configure of history, as JSON (table/mechanism.h).
+// The configuration of history as JSON (table/mechanism.h).
 #pragma once
 
 #include "table/mechanism.h"
