@@ -196,7 +196,7 @@ CREATE FUNCTION interlock.fold_escrow(rel regclass, key "any") RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.fold_escrow(regclass, text) IS
 'Adds the committed parts of counters to their rows, as the sweeper does normally within a second, and returns the number of counters. key: of one row
-alone. Gives back what expired reservations have taken before. Waits for the locks of the rows, and has them to the end of the transaction. The values stay the same. Runs as the table''s owner, restricted. Needs UPDATE on some
+alone. Returns the amounts of expired reservations first. Waits for the locks of the rows, and has them to the end of the transaction. The values stay the same. Runs as the table''s owner, restricted. Needs UPDATE on some
 column. Errors: IL004 being edited, 55000 the columns of the counters, or of their key, do not name a row any more, 09000 a trigger suppresses it, 42501 row security hides rows from the caller.';
 COMMENT ON FUNCTION interlock.fold_escrow(regclass, "any") IS
 'As fold_escrow(regclass, text), for a key of another type.';

@@ -23,12 +23,12 @@ CREATE FUNCTION interlock.enable_history(
     notify text = 'off', record_markers boolean = false) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interlock.seconds, name[], text[], text, boolean) IS
-'Records every version of every row, for all writers, in <table>_history beside the table: a table of the same owner, who
+'Records every version of every row, for all writers, in <table>_history next to the table: a table of the same owner, who
 grants SELECT on it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
 are given; without both for ever. An UPDATE that changes ignore_columns alone, and whatever a writer of ignore_writers writes (set_writer,
 or a default of grant_writer), has no entry and is summed up in operation_log; an UPDATE that moves the marker of a row alone has neither,
 unless record_markers. notify: on sends {table} once for each transaction on channel interlock_history, full {table, key} for each row.
-Calling it again sets all of that anew. A history table that disable_history left is used again.
+Calling it again replaces all of these settings. A history table that disable_history left is used again.
 For the owner of the table, who needs CREATE on its schema. Waits for all users of the table (ACCESS EXCLUSIVE).
 Errors: 42501 not the owner, or no CREATE, 55000 no key, a partition, or one of its partitions has a history of its own, 42703 no such column,
 22023 keep_versions below one, keep_for not above zero or above ten years, a column of the key or the version is ignored, a name twice, more than

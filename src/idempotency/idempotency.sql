@@ -101,7 +101,7 @@ REVOKE EXECUTE ON FUNCTION interlock.define_idempotency_scope(text, text, interl
 COMMENT ON FUNCTION interlock.define_idempotency_scope(text, text, interlock.seconds, interlock.seconds, boolean, integer, integer) IS
 'Defines how long keys of a scope live: ttl after they ended, and stale_after without a sign of life until another claim may take over.
 model: api (the response is replayed) or job (checkpoints, which a takeover gets). replay_failures: retryable failures, too.
-A larger response, its body included, is not kept; its key is never run again all the same. max_attempts: so many claims of one key,
+A larger response, its body included, is not kept; but its key is never run again. max_attempts: so many claims of one key,
 null: any number. A scope that is not defined has these defaults.
 Only superusers may call it until EXECUTE is granted. Errors: 22004, 22023.';
 
@@ -133,7 +133,7 @@ COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interlock.sec
 'Claims a key, or returns why not: acquired (with the token), replay (completed, with its response and body), failed, exhausted (tried
 as often as the scope allows), in_progress (claimed by another; wait: how long to wait for its end, null: as lock_timeout says),
 mismatch (the key was used with another request; equal JSON is equal; request_hash: the hash of it in its place). ttl, stale_after: of
-this claim, in place of the scope''s; ttl not longer than that of the scope, stale_after not longer than the longer of the scope''s two. state: of a job that begins. Takes over a claim without a sign of life for
+this claim, instead of the scope''s; ttl not longer than that of the scope, stale_after not longer than the longer of the scope''s two. state: of a job that begins. Takes over a claim without a sign of life for
 stale_after. has_response: that there was one, also if it was too large to keep. deadline: of the claim, or of the one in the way, null
 while that is not committed. This and the functions below need a grant of the scope. Errors: 42501 the scope is not granted to a role of
 the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
@@ -218,7 +218,7 @@ times as in JSON, those with a zone in UTC.';
 CREATE FUNCTION interlock.idempotency_key(part text, VARIADIC parts "any") RETURNS text
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'idempotency_key_text_and_any';
 COMMENT ON FUNCTION interlock.idempotency_key(text, "any") IS
-'As idempotency_key("any"): a first part without a type is text, also beside parts that have one.';
+'As idempotency_key("any"): a first part without a type is text, also next to parts that have one.';
 
 CREATE FUNCTION interlock.idempotency_sweep(max_rows integer = 1000) RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';

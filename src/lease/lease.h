@@ -118,7 +118,7 @@ void with_lease(const LeaseKey& key, int64 token, Body&& body) {
 
 // --- Records of long leases (lease/record.cpp) ---------------------------------------------------
 
-// R9: makes the lease durable by its own record. From then on it has `ttl`. Returns the new expiry,
+// R9: makes the lease durable by its own record. The `ttl` begins then. Returns the new expiry,
 // which is not before `earliest`. Returns 0 if the lease is over: it was broken, or it expired
 // while another client waited for it. `earliest` 0 means a new lease: if the wait for the standbys
 // is canceled, it is released and 57014 is raised.

@@ -6,7 +6,7 @@ ALTER TABLE interlock_internal.lease_store ALTER COLUMN content SET STORAGE PLAI
 ALTER TABLE interlock_internal.lease_store ENABLE ROW LEVEL SECURITY;
 COMMENT ON TABLE interlock_internal.lease_store IS
 'What the server must know of leases after a crash, and the secret of their tokens. The server writes it in place, outside of
-transactions. Do not change it by hand, and do not grant it: row security without a policy hides it from all but superusers and
+transactions. Do not change it by plain SQL, and do not grant it: row security without a policy hides it from all but superusers and
 roles with BYPASSRLS.';
 
 CREATE FUNCTION interlock_internal.lease_store_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
@@ -210,4 +210,4 @@ in JSON, those with a zone in UTC.';
 CREATE FUNCTION interlock.key_path(part text, VARIADIC parts "any") RETURNS text
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'key_path_text_and_any';
 COMMENT ON FUNCTION interlock.key_path(text, "any") IS
-'As key_path("any"): a first part without a type is text, also beside parts that have one.';
+'As key_path("any"): a first part without a type is text, also next to parts that have one.';

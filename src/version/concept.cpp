@@ -37,7 +37,7 @@ static void load_versioning(TableInfo* info, const Trigger* trigger) {
         versioning->nullable = !has_no_nulls(columns, column);
     }
     for (int i = 2; i < argument_count(trigger); i++) {
-        CHECK_FOR_INTERRUPTS(); // a stranger may have given it thousands
+        CHECK_FOR_INTERRUPTS(); // any role may have given it thousands
         AttrNumber ignored = find_attribute(columns, trigger->tgargs[i]);
         if (ignored != InvalidAttrNumber)
             versioning->ignored = bms_add_member(versioning->ignored, ignored);

@@ -26,7 +26,7 @@ existing one is null stay as they are; a NOTICE says so.
 Updates that change ignored columns only do not move it. Calling it again changes the ignored columns and blind_updates.
 blind_updates: what happens to a row that an UPDATE, DELETE or MERGE writes without comparing its version: allow, warn (a WARNING
 for each statement), or reject (IL011). The view blind_updates counts them in each mode.
-A counter gets a sequence beside the table, which remembers the versions of rows that were deleted; hence the caller also
+A counter gets a sequence next to the table, which remembers the versions of rows that were deleted; hence the caller also
 needs CREATE on its schema.
 Errors: 42501 not the owner, or no CREATE on the schema, 42804 column of another type, 42703 unknown ignored column,
 22023 an ignored column that share_columns merges, unknown blind_updates, 55000 versioned by another column, or statements are not
