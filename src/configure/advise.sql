@@ -267,9 +267,9 @@ BEGIN ATOMIC
      ORDER BY array_position(ARRAY['broken', 'risk', 'tune'], f.severity), f.rel::text NULLS FIRST, f.finding;
 END;
 COMMENT ON FUNCTION interlock.advise(regclass) IS
-'What to change, of this table and its partitions, or of the database and the server. severity is broken where protection that was asked for does not
-hold, or refuses every write: a trigger is off, gone or fires too early, a column, key or foreign key that it needs is gone, a table inherits without it,
-a trigger that no function of the extension has made. risk: what can go wrong, such as versions that nothing moves or remembers, manual locks, states
+'What to change in this table and its partitions, or in the database and the server. severity is broken if configured protection does not
+work, or refuses every write. Examples: a trigger is off, gone or fires too early; a column, key or foreign key is gone; a table inherits without the
+protection; no function of the extension has made the trigger. risk: what can go wrong, such as versions that nothing moves or remembers, manual locks, states
 without transitions, markers and leases that expire, settings that are nearly too small. tune: conflicts and waits of what was called often enough.
 evidence: what says so. advice: a statement, or who can do what. Tables on which the caller has some privilege; all for pg_monitor. Waits for no lock.
 No row means that nothing of this was found.';

@@ -230,7 +230,7 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
      WHERE m.reads OR (SELECT pg_has_role('pg_read_all_stats', 'USAGE'));
 GRANT SELECT ON interlock.escrow TO PUBLIC;
 COMMENT ON VIEW interlock.escrow IS
-'Counters that were adjusted, of tables of which the caller may read the column and the key: its values, the committed parts that are not folded yet and their sum, and
-what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. These three are null while the counter is not in shared memory. reserved: what
-reservations hold. folded_at: when the sweeper has added parts to the row last. behind: for how long parts have waited for that; null if there are none. Tables whose
-rows row security hides from the caller are left out. pg_read_all_stats sees all, without the key and the numbers where it may not read them.';
+'Adjusted counters of tables whose column and key the caller may read: the values of the key, the committed parts that are not folded yet and their sum.
+remaining: how much is certainly left. at_most: how much is left if all open transactions end in the best way. undecided: what open transactions take and return together. These three are null while the counter is not in shared memory.
+reserved: the amount of all reservations. folded_at: when the sweeper last added parts to the row. behind: how long parts have waited for that; null if there are none. Tables whose
+rows row security hides from the caller are left out. pg_read_all_stats sees all counters, without the key and the numbers that it may not read.';

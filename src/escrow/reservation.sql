@@ -57,5 +57,5 @@ CREATE VIEW interlock.reservations WITH (security_barrier) AS
      WHERE m.reads OR (SELECT pg_has_role('pg_read_all_stats', 'USAGE'));
 GRANT SELECT ON interlock.reservations TO PUBLIC;
 COMMENT ON VIEW interlock.reservations IS
-'Reservations of escrow counters: those of the caller''s roles and tables, and those of tables of which the caller may read the column and the
-key, but not of tables whose rows row security hides from the caller. pg_read_all_stats sees all, without the key and the amount where it may not read them. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';
+'Reservations of escrow counters. The caller sees those of its roles and tables, and those of tables whose column and key it may read. Tables
+whose rows row security hides from the caller are left out. pg_read_all_stats sees all, without the key and the amount that it may not read. token: null for users who may not end it. expired: the deadline has passed, and the sweeper has not yet returned the amount.';

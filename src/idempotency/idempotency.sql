@@ -148,8 +148,8 @@ second call with the same token and answer does nothing. Errors: IL008 the claim
 CREATE FUNCTION interlock.idempotency_release(scope text, key text, token bigint) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_release(text, text, bigint) IS
-'Gives a claim back whose work certainly had no effect: the key is as before the claim, free for any request if this was the first
-attempt, else for the next attempt, as this one does not count. False when the claim is lost: taken over, or ended.';
+'Releases a claim whose work certainly had no effect. The key is as before the claim, and the attempt does not count. After a first attempt any
+request can claim the key. False if the claim is lost: it was taken over or has ended.';
 
 CREATE FUNCTION interlock.idempotency_forget(scope text, key text, reason text, force boolean = false) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -197,9 +197,9 @@ CREATE FUNCTION interlock.run_once(
     OUT outcome text, OUT response jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.run_once(text, text, text, jsonb, interlock.seconds) IS
-'Claims the key, runs command(request jsonb), which returns jsonb or void, and completes the key with what it returns, all in
-the caller''s transaction: completed; else replay, failed, exhausted, in_progress or mismatch as idempotency_claim. wait: how long to wait
-for another call with the key, to get its response. The command is named as ''pay'' or ''pay(jsonb)''. Errors: 42883 no such function, 22023 another signature, 42501 no EXECUTE on it.';
+'Claims the key, runs command(request jsonb), which returns jsonb or void, and completes the key with the result, all in the caller''s
+transaction. outcome: completed, or replay, failed, exhausted, in_progress or mismatch as for idempotency_claim. wait: how long to wait for
+the response of another call with the key. The command is named as ''pay'' or ''pay(jsonb)''. Errors: 42883 no such function, 22023 another signature, 42501 no EXECUTE on it.';
 
 CREATE FUNCTION interlock.idempotency_request_hash(request jsonb) RETURNS bytea
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
@@ -213,8 +213,8 @@ CREATE FUNCTION interlock.idempotency_key(VARIADIC parts "any") RETURNS text
 COMMENT ON FUNCTION interlock.idempotency_key(text[]) IS
 'Joins the parts with : and escapes what is in them, so that different parts never make one key. Errors: 22004, 22023.';
 COMMENT ON FUNCTION interlock.idempotency_key("any") IS
-'As idempotency_key(text[]), for parts of other types: as a cast to text prints them whatever the session''s settings are, dates and
-times as in JSON, those with a zone in UTC.';
+'As idempotency_key(text[]), for parts of other types. Parts are printed as by a cast to text under default settings. Dates and times are
+printed as in JSON, and times with a time zone in UTC.';
 CREATE FUNCTION interlock.idempotency_key(part text, VARIADIC parts "any") RETURNS text
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'idempotency_key_text_and_any';
 COMMENT ON FUNCTION interlock.idempotency_key(text, "any") IS

@@ -1,5 +1,5 @@
-// The differences between the supported server versions. No other file tests PG_VERSION_NUM. Each
-// wrapper names the major that changed and why. Only server/server.h includes this file.
+// The differences between the server versions: no other file tests PG_VERSION_NUM. Each wrapper
+// names the major that changed and why. Only server/server.h includes this file.
 #pragma once
 
 #if PG_VERSION_NUM < 150000
@@ -364,8 +364,7 @@ inline Node* merge_condition(const Query* query) {
 #endif
 }
 
-// Whether the action is for rows that meet that condition. In 17 an action can also be for rows
-// that do not meet it.
+// Whether the action is for rows that meet that condition. 17 also has actions for other rows.
 inline bool is_for_matched(const MergeAction* action) {
 #if PG_VERSION_NUM >= 170000
     return action->matchKind == MERGE_WHEN_MATCHED;
@@ -374,8 +373,7 @@ inline bool is_for_matched(const MergeAction* action) {
 #endif
 }
 
-// Whether no row has a null in the column. 18 has NOT NULL constraints that older rows need not
-// meet.
+// Whether no row has a null there. 18 has NOT NULL constraints that older rows need not meet.
 inline bool has_no_nulls(TupleDesc columns, AttrNumber attnum) {
 #if PG_VERSION_NUM >= 180000
     if (TupleDescCompactAttr(columns, attnum - 1)->attnullability == ATTNULLABLE_INVALID)
