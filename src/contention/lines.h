@@ -1,4 +1,4 @@
-// The counter lines in shared memory, for this folder and the view (src/contention.cpp).
+// The counter lines in shared memory, for this folder and the view (overview/contention.cpp).
 #pragma once
 
 #include "contention/count.h"

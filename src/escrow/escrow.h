@@ -20,6 +20,7 @@
 #include "table/key.h"
 #include "table/relation.h"
 #include "table/row_values.h"
+#include "table/trigger.h"
 
 namespace interlock::escrow {
 
@@ -30,17 +31,29 @@ struct EscrowLimits {
     int64 most; // PG_INT64_MAX: no limit
 };
 
-struct EscrowColumn {
-    const char* trigger;
-    const char* twin;  // a second trigger for the same column; normally null
-    bool well_formed;  // enable_escrow writes such arguments
+// The arguments of the row trigger, except for the columns (escrow/counted_columns.h).
+struct EscrowSettings {
+    const char* label; // the column's name when counters were enabled
+    const char* least_text;
+    const char* most_text; // empty: no limit
+    PlainUpdates plain_updates;
+    bool fold_moves_version;
+    const char* numbers;
+    NameList key; // the names of its columns
+};
+
+// Returns false if enable_escrow does not write such arguments.
+bool read_settings(const Trigger* trigger, EscrowSettings* settings);
+List* trigger_arguments(const EscrowSettings& settings);
+extern const Mechanism kEscrowMechanism;
+
+struct EscrowColumn : OwnTrigger {
     NameData label;    // the column's name when counters were enabled; the journal uses it
     NameData name;     // the current name; the label if the column is gone
     AttrNumber attnum; // InvalidAttrNumber: the column is gone, or the arguments are forged
     Oid type;
     int scale;          // digits after the decimal point
     EscrowLimits range; // of its type
-    char enabled;
     PlainUpdates plain_updates;
     bool fold_moves_version;
     int key_count;          // 0: the columns are gone, or their types are unsuitable
@@ -48,7 +61,6 @@ struct EscrowColumn {
     Bitmapset* key_columns; // the same
     const char* least_text; // as in the arguments
     const char* most_text;
-    Oid trigger_oid;
     uint64 epoch; // changes with each change of the trigger and each rewrite of the table
     EscrowColumn* next;
 };

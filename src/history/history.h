@@ -27,6 +27,7 @@
 #include "table/key.h"
 #include "table/relation.h"
 #include "table/row_json.h"
+#include "table/trigger.h"
 
 namespace interlock::inline sweeper {
 struct SweepTask; // sweeper/task.h
@@ -37,23 +38,20 @@ class Statement;
 
 namespace interlock::history {
 
-struct History : HistorySettings {
-    const char* trigger;
-    const char* twin;    // a second trigger for the same table; normally null
-    Oid table;           // the history table; InvalidOid: the trigger names none
-    bool same_owner;     // the owner of the root, when this was loaded
-    Oid root;            // the table where it is enabled: this one, or a parent of this partition
-    Bitmapset* key;      // columns of the root's key in this table; null: none
-    bool same_key;       // the key and its types have not changed since the history began
-    bool plain_key;      // its values print the same under all settings of a session
-    Bitmapset* left_out; // columns that are computed when they are read
+extern const Mechanism kHistoryMechanism;
+
+struct History : OwnTrigger, HistorySettings {
+    Oid table;               // the history table; InvalidOid: the trigger names none
+    bool same_owner;         // the owner of the root, when this was loaded
+    Bitmapset* key_columns;  // columns of the root's key in this table; null: none
+    bool same_key;           // the key and its types have not changed since the history began
+    bool plain_key;          // its values print the same under all settings of a session
+    Bitmapset* left_out;     // columns that are computed when they are read
     JsonMembers row_members; // the columns in an entry's row: all others
     JsonMembers key_members; // the columns in its key
     Bitmapset* ignored;      // attribute numbers of the ignored columns; null: none
     Bitmapset* passed;       // and of a marker; null: every update is recorded
     Bitmapset* unmoved;      // and of a version: an update of only these is not recorded
-    char enabled;            // tgenabled
-    bool is_clone;           // the trigger belongs to the partitioned parent
 };
 
 // The part. Null if history is not enabled.

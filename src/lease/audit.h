@@ -1,7 +1,7 @@
 // Records broken leases.
 #pragma once
 
-#include "lease/table.h"
+#include "lease/lease_table.h"
 
 namespace interlock::lease {
 

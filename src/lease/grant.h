@@ -2,7 +2,7 @@
 // first.
 #pragma once
 
-#include "lease/service.h"
+#include "lease/database.h"
 
 namespace interlock::lease {
 
@@ -54,6 +54,9 @@ Ref find_in_the_way(LeaseDatabase* database, const LeaseKey& key, int64 now);
 
 // The same for a lease of that kind at a key that a process uses.
 Ref in_the_way_of(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now);
+
+// If the key has as many permits as `capacity`: the permit that ends first. Otherwise 0.
+Ref permit_in_the_way(LeaseDatabase* database, Ref node, int capacity, int64 now);
 
 // A lease that excludes the claim. If all permits are in use, the permit that ends first. 0: there
 // is none. The partition's lock must be held exclusively, as in find_in_the_way().

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "contention/count.h"
-#include "lease/load.h"
+#include "lease/database_start.h"
 #include "lease/queue.h"
 #include "server/deadline.h"
 
@@ -49,7 +49,7 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
                               const Deadline& deadline);
 
 // The next two functions and pin_lease() treat a lease as not existing if the caller does not act
-// for its role (lease/role.h).
+// for its role (lease/token_role.h).
 
 struct LeaseRenewal {
     int64 ttl;                    // 0: unchanged
@@ -82,13 +82,13 @@ bool resume_lease_for(LeaseDatabase* database, const LeaseRequest& request, Leas
 LeaseAnswer resume_or_acquire(LeaseDatabase* database, const LeaseRequest& request,
                               const Deadline& deadline);
 
-// As acquire_lease_for(), or resume_or_acquire() if the request resumes (lease/ask.cpp). If the
+// As acquire_lease_for(), or resume_or_acquire() if the request resumes (lease/notify.cpp). If the
 // caller is refused, *ticket is its ticket, otherwise 0. Raises 53400 if there is no room for the
 // ticket.
 LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
                            const Deadline& deadline, int64* ticket);
 
-// Ends the holder's tickets for the key (lease/ask.cpp), of roles for which the caller acts.
+// Ends the holder's tickets for the key (lease/notify.cpp), of roles for which the caller acts.
 // Returns whether there were any.
 bool withdraw_tickets(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
 
@@ -101,7 +101,8 @@ struct HeldToken {
 };
 
 // The holder's leases at the key, of roles for which the caller acts: a list of HeldToken. Leaves
-// out, with a warning, leases that were granted to other clients with that name (lease/named.h).
+// out, with a warning, leases that were granted to other clients with that name
+// (lease/named_grant.h).
 List* tokens_of_name(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
 
 // Ends the lease, except for its record. Returns whether it existed.
@@ -116,7 +117,7 @@ void with_lease(const LeaseKey& key, int64 token, Body&& body) {
     LWLockRelease(lock);
 }
 
-// --- Records of long leases (lease/record.cpp) ---------------------------------------------------
+// --- Records of long leases (lease/long_lease.cpp) -----------------------------------------------
 
 // R9: makes the lease durable by its own record. The `ttl` begins then. Returns the new expiry,
 // which is not before `earliest`. Returns 0 if the lease is over: it was broken, or it expired
@@ -165,7 +166,7 @@ void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseC
 void drop_claim(const LeaseClaim& claim); // the lock must be held
 [[noreturn]] void raise_no_room(LeaseRoom room, Oid role);
 
-// --- What a transaction or a session holds (lease/pin.cpp) ---------------------------------------
+// --- What a transaction or a session holds (lease/assertion.cpp) ---------------------------------
 
 // Pins the lease: no lease that it excludes is granted until the transaction has ended. Returns
 // false if the lease is not held.

@@ -2,7 +2,7 @@
 // interlock.max_leases. Memory is touched only when it is used, so unused memory costs nothing.
 //
 // It is in the server's main segment and not in dynamic shared memory, because the postmaster
-// itself saves the leases after all other processes have exited (lease/save.cpp).
+// itself saves the leases after all other processes have exited (lease/clean_restart.cpp).
 //
 // It is allocated in units of one size. A larger piece is a chain of any units. So every free unit
 // serves every request, and there is no fragmentation.

@@ -6,7 +6,7 @@
 // processes is not reused.
 #pragma once
 
-#include "lease/table.h"
+#include "lease/lease_table.h"
 
 namespace interlock::lease {
 

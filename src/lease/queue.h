@@ -55,8 +55,9 @@ void pass_over(Ref at, LeaseMode mode, uint32 look);
 bool is_behind(Ref at, LeaseMode mode, uint32 look);
 void pass_over_waiters(int partition, uint32 look);
 
-// If there are tickets (lease/ask.h) that may be for a lease, its end is reported to the sweeper.
-// While that is deferred, the end is noted for a caller that sends the notifications itself.
+// If there are tickets (lease/notify.h) that may be for a lease, its end is reported to the
+// sweeper. While that is deferred, the end is noted for a caller that sends the notifications
+// itself.
 struct TicketNotes {
     bool is_deferred;
     bool has_ended;

@@ -4,7 +4,7 @@
 // A partition has one list of tickets for all of its keys, in the order of the requests.
 #pragma once
 
-#include "lease/table.h"
+#include "lease/lease_table.h"
 
 namespace interlock::lease {
 
@@ -15,7 +15,8 @@ struct LeaseTicket {
     Ref node;
     Ref next;
     Oid role;
-    int32 pid; // the session with which it ends; 0: none
+    int32 pid;      // the session with which it ends; 0: none
+    int32 capacity; // of a permit
     LeaseMode mode;
     bool is_open; // others may acquire the lease first, even after the notification
     uint8 holder_length;

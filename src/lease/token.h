@@ -8,10 +8,10 @@
 // The counter only grows, and so does the token. After a crash nothing is left of a short lease but
 // the token that its holder has. The mode is needed to reclaim the lease. The MAC shows that the
 // token was granted to this role, for this key of this database, and in this mode. A guess is right
-// with a probability of 2^-16, and guesses are counted (lease/role.h).
+// with a probability of 2^-16, and guesses are counted (lease/token_role.h).
 #pragma once
 
-#include "lease/table.h"
+#include "lease/lease_table.h"
 #include "server/siphash.h"
 
 namespace interlock::lease {

@@ -14,6 +14,7 @@
 #include "table/key.h"
 #include "table/relation.h"
 #include "table/row.h"
+#include "table/trigger.h"
 
 namespace interlock::marker {
 
@@ -29,19 +30,13 @@ struct MarkerColumn {
     bool not_null;
 };
 
-struct Marker {
-    const char* trigger;
-    const char* twin; // a second trigger for the same table; normally null
-    bool well_formed; // false: enable_marker does not write such arguments
-    Oid root;         // the table where it is enabled: this one, or a parent of this partition
+struct Marker : OwnTrigger {
     MarkerColumn columns[kMarkerRoles];
     Bitmapset* attnums;
     int64 ttl; // microseconds
     bool enforce;
     bool usable;         // every column is there
     bool compares_bytes; // the collation of the holder's column is deterministic
-    bool is_clone;       // the trigger belongs to the partitioned parent
-    char enabled;
 };
 
 // Whether a column of that type can have the role. A domain cannot, because the trigger writes past
@@ -54,16 +49,19 @@ inline const Marker* marker_of(const TableInfo* info) {
     return part_of<const Marker>(info, marker_part);
 }
 
-// The arguments of a trigger are ttl and mode, then the names of the columns by role. This is the
-// place of the first column.
-constexpr int kFirstMarkerColumn = 2;
-// This argument follows the columns if the owner wants no index. Without it, a missing index was
-// dropped by a tool.
-constexpr const char* kNoSweepIndex = "no sweep index";
+// The arguments of the trigger: the ttl, the mode, and the columns by role. One more argument
+// follows if the owner wants no index. Without it, a missing index was dropped by a tool.
+struct MarkerSettings {
+    int64 ttl;
+    bool enforce;
+    bool sweep_index;
+    const char* columns[kMarkerRoles];
+};
 
-// Reads the arguments, except for the columns themselves. Returns false if enable_marker does not
-// write such arguments.
-bool read_marker_arguments(const Trigger* trigger, Marker* marker);
+// Reads the arguments. Returns false if enable_marker does not write such arguments.
+bool read_settings(const Trigger* trigger, MarkerSettings* settings);
+List* trigger_arguments(const MarkerSettings& settings);
+extern const Mechanism kMarkerMechanism;
 
 // Reads a trigger's arguments, with the columns of the table.
 Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger);

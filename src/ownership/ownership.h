@@ -15,11 +15,12 @@
 // rules waits for writers of the table, and applies to every statement that begins after it.
 //
 // SQLSTATEs of an update: IL007 if a column belongs to another writer. 55000 if an owned column is
-// gone, if another trigger fires after ours, or if the rules are malformed.
+// gone, or if another trigger fires after ours.
 #pragma once
 
 #include "statement/blind_updates.h"
 #include "table/relation.h"
+#include "table/trigger.h"
 
 namespace interlock::ownership {
 
@@ -44,12 +45,7 @@ struct ColumnRules {
     int count;
 };
 
-struct Ownership {
-    Oid trigger;
-    const char* trigger_name;
-    Oid root; // the table of the rules: this one, or a parent of this partition
-    bool is_clone;
-    bool well_formed;
+struct Ownership : OwnTrigger {
     ColumnRules rules;
     const char* gone;           // an owned column that the table no longer has
     const ColumnRule** checked; // owned columns that no trigger of the extension maintains
@@ -57,8 +53,12 @@ struct Ownership {
     AttrNumber last_checked; // the highest number among them
 };
 
-// Reads the arguments of a trigger. Returns false if they are no rules.
-bool parse_rules(char** arguments, int count, ColumnRules* rules);
+// Reads the arguments of a trigger. Returns false if no function of the extension writes such
+// arguments.
+bool read_rules(const Trigger* trigger, ColumnRules* rules);
+List* trigger_arguments(const ColumnRules& rules);
+extern const Mechanism kOwnershipMechanism;
+
 const char* on_violation_name(OnViolation on_violation);
 const char* strategy_name(Strategy strategy);
 
@@ -75,9 +75,7 @@ void load_ownership(TableInfo* info, const Trigger* trigger);
 void check_owned_columns(TableInfo* info);
 
 // The rules for a trigger. Raises 55000 if they cannot be applied.
-const Ownership* usable_ownership(Relation rel, const TableInfo* info, const Trigger* trigger);
-
-[[noreturn]] void raise_malformed(Relation rel, const Ownership* ownership);
+const Ownership* usable_ownership(Relation rel, const TableInfo* info);
 
 // Raises an error: a merge compares versions, so a change that does not move the version would be
 // overwritten.

@@ -3,16 +3,9 @@
 // nothing.
 #pragma once
 
-#include "server/server.h"
+#include "server/name_list.h"
 
 namespace interlock::inline server {
-
-// An argument of type name[].
-struct NameList {
-    Datum* values;
-    int count;
-    const char* operator[](int i) const { return NameStr(*DatumGetName(values[i])); }
-};
 
 // Whether the two are equal if upper and lower case count as the same.
 inline bool is_same_word(std::string_view left, std::string_view right) {
@@ -109,17 +102,21 @@ public:
     // A list of column names. Raises 22004 if it contains a null. Raises 22023 if it has more names
     // than a table can have columns, because callers compare each name with all others.
     NameList names(int n, const char* arg) const {
-        NameList list;
+        Datum* values;
         bool* nulls;
+        int count;
         deconstruct_array(DatumGetArrayTypeP(required(n, arg)), NAMEOID, NAMEDATALEN, false,
-                          TYPALIGN_CHAR, &list.values, &nulls, &list.count);
-        if (list.count > MaxHeapAttributeNumber)
+                          TYPALIGN_CHAR, &values, &nulls, &count);
+        if (count > MaxHeapAttributeNumber)
             refuse_argument(
                 arg, psprintf("must not have more than %d elements", MaxHeapAttributeNumber));
-        for (int i = 0; i < list.count; i++)
+        auto** names = static_cast<const char**>(palloc(sizeof(char*) * (count + 1)));
+        for (int i = 0; i < count; i++) {
             if (nulls[i])
                 refuse_nulls(arg);
-        return list;
+            names[i] = NameStr(*DatumGetName(values[i]));
+        }
+        return {names, count};
     }
 
     // The type of the value that was passed. It matters for an argument declared "any". The

@@ -1,5 +1,5 @@
 // What the concepts report about their fixed-size resources in shared memory, for view usage: in
-// total, by role, and by role and database. It is collected here. src/usage.cpp shows it.
+// total, by role, and by role and database. It is collected here. overview/usage.cpp shows it.
 #pragma once
 
 #include "server/role_usage.h"

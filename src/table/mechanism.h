@@ -1,5 +1,5 @@
 // How a concept describes its configuration of a table. configure(), configuration() and view
-// guards (configure/) use it and name no concept.
+// guards (configure/) use it and name no concept. No table is opened or locked.
 //
 // The configuration is JSON: the arguments of the enabling function by name. A concept can be
 // enabled several times for one table, such as transitions for each state column. Its configuration
@@ -7,7 +7,7 @@
 // name.
 #pragma once
 
-#include "server/server.h"
+#include "table/info.h"
 
 namespace interlock::inline table {
 
@@ -76,5 +76,26 @@ private:
     List* removals_ = NIL;
     List* changes_ = NIL;
 };
+
+// The mechanisms of all concepts, in the order in which the concepts are registered.
+struct Mechanisms {
+    const Mechanism* all[kMostParts];
+    Oid functions[kMostParts]; // of their triggers
+    int count;
+
+    // The place of the mechanism with that trigger function. -1 for other trigger functions.
+    int find(Oid function) const;
+};
+Mechanisms all_mechanisms();
+
+// What a table has of each mechanism, by the place in Mechanisms::all.
+struct TableSettings {
+    Jsonb* settings[kMostParts];    // null: nothing
+    const char* forged[kMostParts]; // name of a trigger that no function of ours made, or null
+};
+TableSettings read_settings(const Mechanisms& mechanisms, Oid relid);
+
+// Tables with some settings, a list of Oid.
+List* configured_tables(const Mechanisms& mechanisms);
 
 } // namespace interlock::inline table

@@ -41,6 +41,12 @@ void check_table(Oid relid, AclMode any_of);
 // if the table is gone. It locks nothing.
 bool has_any_privilege(Oid relid, AclMode any_of);
 
+// Whether views of configurations show the table to the current user, who needs some privilege on
+// it or on a column of it. They do not show temporary tables of other sessions. It locks nothing.
+constexpr AclMode kAnyOfTable =
+    ACL_SELECT | ACL_INSERT | ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE | ACL_REFERENCES | ACL_TRIGGER;
+bool may_see_table(Oid relid);
+
 // Whether a view may show the current user the counters of the table. The user needs SELECT or the
 // right to read all statistics. It locks nothing.
 bool may_see_counts(Oid relid);

@@ -2,7 +2,7 @@
 // rely on.
 #pragma once
 
-#include "server/server.h"
+#include "server/name_list.h"
 
 namespace interlock::inline table {
 
@@ -45,6 +45,18 @@ void refuse_taken_trigger(Relation rel, const char* trigger, const char* subject
 // Raises 55000 if a partition has the concept through its parent. It is configured on the parent.
 void refuse_partition(Relation rel, bool is_clone);
 
+// What is kept of a trigger that configures a concept. The concept adds what the arguments say.
+struct OwnTrigger {
+    Oid trigger_oid;
+    const char* trigger; // its name
+    const char* twin;    // a second trigger for the same; normally null
+    Oid root;            // the table where it is enabled: this one, or a parent of this partition
+    char enabled;        // tgenabled
+    bool is_clone;       // the trigger belongs to the partitioned parent
+    bool well_formed;    // the enabling function writes such arguments
+};
+OwnTrigger own_trigger(Oid relid, const Trigger* trigger);
+
 // Raises 39P01 for a trigger that calls a function of the extension and differs from what
 // interlock.<maker> creates. Any role can create a trigger with any arguments on its own table. So
 // loading the metadata raises nothing, because such a table would break views and sweeps. Using the
@@ -54,6 +66,24 @@ void refuse_partition(Relation rel, bool is_clone);
 // Raises the same for two triggers where interlock.<maker> creates only one.
 [[noreturn]] void raise_twins(Relation rel, const char* first, const char* second,
                               const char* maker);
+
+// Raises 39P01 for a trigger that interlock.<maker> has not created, and for one of two. Null: the
+// trigger is gone.
+void require_own(Relation rel, const OwnTrigger* own, const char* maker);
+
+// The arguments from number `first` on.
+NameList arguments_from(const Trigger* trigger, int first);
+
+// Functions for the arguments of a trigger, as a list of texts: the SQL text, and whether the
+// trigger has these arguments. A concept writes again what it has read. If the result differs, no
+// function of the extension has created the trigger.
+char* arguments_sql(const List* arguments);
+bool has_arguments(const Trigger* trigger, const List* arguments);
+List* add_argument(List* arguments, const char* text);
+List* add_names(List* arguments, const NameList& names);
+
+// Whether a column can have that name.
+bool is_name(const char* text);
 
 // Copies a name from a trigger's arguments. A name longer than NAMEDATALEN is cut between two
 // characters.

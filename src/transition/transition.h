@@ -18,6 +18,7 @@
 
 #include "table/key.h"
 #include "table/relation.h"
+#include "table/trigger.h"
 
 namespace interlock::inline server {
 class Arguments;
@@ -27,10 +28,7 @@ namespace interlock::transition {
 
 struct Guard; // transition/guard.h
 
-struct StateMachine {
-    const char* trigger;
-    const char* twin; // a second trigger for the same column; normally null
-    bool well_formed; // false: define_transitions does not write such arguments
+struct StateMachine : OwnTrigger {
     NameData name;
     AttrNumber column; // InvalidAttrNumber: the column is gone or has another type
     Oid type;
@@ -44,8 +42,6 @@ struct StateMachine {
     Jsonb* guarded; // {"from": {"to": 0}}, the numbers of guards, or null
     const Guard* guards;
     int guard_count;
-    bool is_clone; // the trigger belongs to the partitioned parent
-    char enabled;  // tgenabled
 };
 
 struct StateMachines {
@@ -62,15 +58,14 @@ inline StateMachines machines_of(const TableInfo* info) {
     return machines != nullptr ? *machines : StateMachines{};
 }
 
-// Reads a trigger's arguments.
-StateMachine read_state_machine(Oid relid, TupleDesc columns, const Trigger* trigger);
-
-// Reads the arguments without the columns of the table. Returns false if define_transitions does
-// not write such arguments.
+// Reads the arguments of a trigger, without the columns of the table. Returns false if
+// define_transitions does not write such arguments.
 bool read_declaration(StateMachine* machine, Oid relid, const Trigger* trigger);
 
 // The text of a declaration, for an argument of the trigger. Raises 54000 if it is too long.
 char* declaration_text(const char* argument, Jsonb* json);
+
+extern const Mechanism kTransitionMechanism;
 
 // The reverse, for a text whose syntax was checked (transition/text.h).
 Jsonb* parse_declaration(const char* text);
@@ -97,6 +92,9 @@ const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
 // Null is not a state.
 bool may_start(const StateMachine* machine, const char* state);
 bool may_move(const StateMachine* machine, const char* from, const char* to);
+
+// The states to which a row may go from that state, as C strings in the order of the declaration.
+List* states_after(const StateMachine* machine, const char* from);
 
 // Whether the transitions or initial states name the state.
 bool knows_state(const StateMachine* machine, const char* state);

@@ -13,6 +13,7 @@
 #include "statement/blind_updates.h"
 #include "table/key.h"
 #include "table/relation.h"
+#include "table/trigger.h"
 
 namespace interlock::inline execution {
 class Expressions;
@@ -23,13 +24,21 @@ namespace interlock::version {
 
 enum class TokenKind : uint8 { kInteger, kBigint, kTimestamp, kTimestamptz };
 
-// The configuration in the trigger's arguments: the column, the treatment of blind updates, then
-// the ignored columns.
-struct Versioning {
-    const char* trigger;
-    const char* twin;  // a second trigger for the same column; normally null
-    Oid root;          // the table where it is enabled: this one, or a parent of this partition
-    NameData name;     // empty: enable_versioning did not create the trigger
+// The arguments of the trigger: the column, the treatment of blind updates, then the ignored
+// columns.
+struct VersionSettings {
+    const char* column;
+    BlindUpdates blind_updates;
+    NameList ignored;
+};
+
+// Returns false if enable_versioning does not write such arguments.
+bool read_settings(const Trigger* trigger, VersionSettings* settings);
+List* trigger_arguments(const VersionSettings& settings);
+extern const Mechanism kVersionMechanism;
+
+struct Versioning : OwnTrigger {
+    NameData name;
     AttrNumber column; // InvalidAttrNumber: the column is gone or has another type
     TokenKind kind;
     int32 typmod;
@@ -37,8 +46,6 @@ struct Versioning {
     bool has_ignored;
     Bitmapset* ignored; // attribute numbers
     BlindUpdates blind_updates;
-    char enabled;      // tgenabled
-    bool is_clone;     // the trigger belongs to the partitioned parent
     mutable Oid start; // the start that was found last (version/start.h)
 };
 
