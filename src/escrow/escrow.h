@@ -121,9 +121,9 @@ constexpr const char* kPlainUpdateWords[] = {"reject", "delta"};
 // journal.
 void require_logged(Relation rel);
 
-// The column. Raises 55000 if it is gone, if its triggers do not fire in all sessions, if no unique
-// index names the rows by the columns of its counters, or if the table has become a partition or
-// unlogged.
+// The column. Raises 55000 if it is gone, or if its triggers do not fire in all sessions. Also
+// raises 55000 if no unique index names the rows by the columns of its counters, or if the table
+// has become a partition or unlogged.
 const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum);
 
 // Each raises 55000. The hint says how to repair it without losing a part.

@@ -14,8 +14,8 @@
 // (execution/row_change.h), and a row that is not locked is written without locking it first. The
 // snapshot then shows the newest version, and the checks decide about that version. If it has
 // changed before the write, everything is done again with the lock. If another transaction has
-// locked the row and does not change it, the write waits for that transaction and checks nothing
-// again: the caller then checks what depends on the clock.
+// locked the row and does not change it, the write waits for that transaction. It checks nothing
+// again after that wait: the caller then checks what depends on the clock.
 #pragma once
 
 #include "execution/probe.h"

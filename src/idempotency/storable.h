@@ -10,7 +10,7 @@ namespace interlock::idempotency {
 
 // Raises 54000 for JSON with more than 1,000 levels. A caller can build it, but the server reads
 // JSON with one function call for each level, and may have a smaller stack at the restore. Also
-// raises 54000 if the text is much longer than the bytes of the JSON: a number of a few bytes can
+// raises 54000 if the text is much longer than the bytes of the JSON. A number of a few bytes can
 // have 131,000 digits, and a line of a dump has at most 1 GB. Null is allowed.
 void require_readable(const char* name, NullableDatum json);
 

@@ -6,9 +6,9 @@
 //
 // A call of acquire_leases acquires its keys in one order (compare_keys). From its second key on,
 // it waits for holders only and passes the waiters before it, because one of these may wait for a
-// lease that the call holds. So calls never wait for each other in a circle. If call A holds what
-// call B waits for, and A itself waits, then A waits at a later key than B: the keys below a path
-// come right after it, and no key of a call is above another key of the call.
+// lease that the call holds. So calls never wait for each other in a circle. Assume that call A
+// holds what call B waits for, and that A waits too. Then A waits at a later key than B. The reason
+// is that the keys below a path come right after it, and no key of a call is above another one.
 #pragma once
 
 #include "lease/grant.h"

@@ -1,9 +1,9 @@
 // What leases need after a crash, in the pages of table interlock_internal.lease_store.
 //
-// The table has ordinary rows, but they are written in place, as the server writes a sequence:
-// outside of the caller's transaction, with a separate generic WAL record, and frozen, so that they
-// need no vacuum. Standbys replay it. The first page has the state (docs/internals/leases.md). The
-// other pages have records of long leases.
+// The table has ordinary rows, but they are written in place, as the server writes a sequence. They
+// are written outside of the caller's transaction, with a separate generic WAL record, and frozen,
+// so that they need no vacuum. Standbys replay it. The first page has the state
+// (docs/internals/leases.md). The other pages have records of long leases.
 //
 // Any role that uses leases writes it, also in a read-only transaction.
 #pragma once

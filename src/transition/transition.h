@@ -147,8 +147,8 @@ Datum state_argument(const Arguments& arguments, int n, const char* name, Relati
 char* canonical_state(Relation rel, Oid type, int32 typmod, char* state);
 
 // The state for a value of the column. Null for null. It is the text that the column's type prints,
-// with two exceptions, so that each state has one text: booleans are true and false, and values of
-// type numeric have no trailing zeros.
+// with two exceptions, so that each state has one text. Booleans are true and false. Values of type
+// numeric have no trailing zeros.
 const char* state_text(const StateMachine* machine, Datum value, bool is_null);
 
 } // namespace interlock::transition

@@ -1,4 +1,4 @@
-// States that a machine does not know, and states of a machine that the column's type no longer
+// States that a machine does not know. Also states of a machine that the column's type no longer
 // has, because a label of an enum was renamed or the type of the column was changed.
 #pragma once
 

@@ -65,8 +65,8 @@ bool token_kind_of(Oid type, TokenKind* kind);
 const Versioning* usable_versioning(Relation rel, const TableInfo* info);
 
 // The table's versioning. Raises 55000 if it is not enabled, if its column is missing, or if its
-// trigger does not fire in this session: a conditional update would then succeed with a token that
-// never moves.
+// trigger does not fire in this session. Without the trigger a conditional update would succeed and
+// the token would never move.
 const Versioning* require_versioning(Relation rel, const TableInfo* info);
 
 // How many versioned rows were updated in this session. The trigger counts them. If the count rises
