@@ -12,8 +12,9 @@ namespace interlock::lease {
 // about a thousand names.
 void note_named_grant(const LeaseKey& key, Oid role, std::string_view holder, int64 token);
 
-// Leases with that name and a higher token do not belong to this session. Returns the highest
-// number if the session does not know, or if it has released its lease. No lock must be held.
+// The token of this session's last lease under that name, if that lease is lost or still held.
+// Leases under the name with a higher token do not belong to this session. Otherwise the highest
+// number: the session has had no such lease, or has released it. No lock must be held.
 int64 last_named_token(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
 
 } // namespace interlock::lease
