@@ -63,7 +63,7 @@ Datum changes_parent(PG_FUNCTION_ARGS) {
 }
 
 // Only WHEN of a row trigger has these numbers for its two rows, and their system columns: a call
-// by hand cannot make up a row.
+// directly cannot make up a row.
 static CallSite* call_site(FunctionCallInfo fcinfo) {
     if (fcinfo->flinfo->fn_extra != nullptr)
         return static_cast<CallSite*>(fcinfo->flinfo->fn_extra);
@@ -188,7 +188,7 @@ static ChangedParent* parent_of(const Written& written, int first_value) {
     return changed_parent(guard, values);
 }
 
-// For each user anew, also where the parent is noted or moved: it is moved as the first of them.
+// Once for each user, also where the parent is noted or moved: it is moved as the first of them.
 static bool is_to_be_asked(const ChangedParent& parent) {
     return parent.asked_by != GetUserId() || (parent.name.by->has_marker && !parent.moved &&
                                               parent.asked != GetCurrentCommandId(false));
@@ -243,8 +243,8 @@ static bool changes_row(const Written& written) {
 
 // --- Its parent ----------------------------------------------------------------------------------
 
-// Asks each command anew, so that a marker that was taken since is met at the row, and not only at
-// the end of the transaction. Returns whether the parent is noted by this change.
+// Checks again for each command, so that a marker that was taken since is met at the row, and not
+// only at the end of the transaction. Returns whether the parent is noted by this change.
 static bool look_at(ChangedParent* parent, Oid child) {
     ask_parent(*parent);
     parent->asked = GetCurrentCommandId(false);

@@ -1,22 +1,23 @@
-// The parents whose children the transaction has changed. It follows savepoints: what is rolled
-// back was never noted, and what was moved since is to be moved again.
+// The parents whose children the transaction has changed. The list follows savepoints: a rollback
+// removes the parents that were noted after the savepoint. A parent that was moved after the
+// savepoint must be moved again.
 #pragma once
 
 #include "children/children.h"
 
 namespace interlock::children {
 
-// The columns by which foreign keys name rows of a table. One for the transaction.
+// The columns by which foreign keys name rows of a table. There is one list for the transaction.
 struct ParentColumns {
     Oid table;
     int count;
     AttrNumber columns[INDEX_MAX_KEYS];
-    Oid types[INDEX_MAX_KEYS]; // below any domain
+    Oid types[INDEX_MAX_KEYS]; // base type of a domain
     int16 lengths[INDEX_MAX_KEYS];
     bool by_value[INDEX_MAX_KEYS];
-    // As they were found last (children/parent.h).
+    // What find_parent_key() found last (children/parent.h).
     const UniqueKey* key;
-    int places[INDEX_MAX_KEYS]; // of the key's columns among these
+    int places[INDEX_MAX_KEYS]; // place of each column of the key among these columns
     int level;
     bool has_marker;
     ParentColumns* next;
@@ -30,26 +31,27 @@ struct ChangedParent {
     } name;                  // hash key
     bool noted;
     bool moved;
-    Oid child;               // where the first change was,
-    Oid user;                // who made it, and
-    const char* search_path; // under which
-    CommandId asked;         // the last that has asked the parent,
-    Oid asked_by;            // and for whom
+    Oid child;               // table of the first change
+    Oid user;                // user who made it
+    const char* search_path; // search_path of that user
+    CommandId asked;         // last command that called ask_parent()
+    Oid asked_by;            // for this user
 };
 
-// The entry of a parent, in the types of its key; it may not be noted yet. Valid until the end of
-// the transaction.
+// The entry of a parent. `values` are in the types of its key. The parent may not be noted yet. The
+// entry is valid until the end of the transaction.
 ChangedParent* changed_parent(const ChildGuard& guard, const Datum* values);
 
-// Of one that is not noted; the current user has changed a row of `child`.
+// Notes a parent that is not noted yet. The current user has changed a row of `child`.
 void note_changed(ChangedParent* parent, Oid child);
 
-// Of one that is pending.
+// Notes that a pending parent was moved.
 void note_moved(ChangedParent* parent);
 
 inline bool is_pending(const ChangedParent& parent) { return parent.noted && !parent.moved; }
 
-// How many are pending, and calls visit(parent) for each. It notes nothing.
+// count_pending() returns how many parents are pending. The next function calls visit(parent) for
+// each of them. visit() must not note parents.
 int count_pending();
 using VisitParent = void (*)(void* closure, ChangedParent* parent);
 void each_pending(VisitParent visit, void* closure);

@@ -1,38 +1,38 @@
-// Children: rows of one table that belong to a row of another, as the lines of a document do. A
-// change of them moves the parent's version, and is refused while the parent's marker is another
-// holder's: as a change of the parent itself.
+// Children: rows of one table that belong to a row of another table, such as the lines of a
+// document. A change of a child moves the parent's version. It is refused while another holder has
+// the parent's marker, like a change of the parent itself.
 //
-// The configuration are three constraint triggers on the child's table, AFTER INSERT, UPDATE and
+// The configuration is three constraint triggers on the child's table, AFTER INSERT, UPDATE and
 // DELETE FOR EACH ROW, DEFERRABLE INITIALLY DEFERRED. Their WHEN calls changes_parent() with the
-// parent's table and the columns of a foreign key to it, which is true for the first change of each
-// parent alone. So a statement that writes 100,000 rows of one parent queues one event. WHEN stores
-// no names: the triggers follow renames and dumps.
+// parent's table and the columns of a foreign key to it. The call is true only for the first change
+// of each parent. So a statement that writes 100,000 rows of one parent queues one event. WHEN
+// stores no names, so the triggers follow renames and dumps.
 //
-// The parents are moved at the end of the transaction, or where SET CONSTRAINTS says IMMEDIATE, all
-// at the first of these events and in the order of their keys: two transactions that change
-// children of the same parents wait for each other and do not deadlock. Each parent is moved once
-// in a transaction, and not at all where the transaction itself has inserted it or moved its
+// The parents are moved at the end of the transaction, or when SET CONSTRAINTS says IMMEDIATE. The
+// first of these events moves all of them, in the order of their keys. So two transactions that
+// change children of the same parents wait for each other and do not deadlock. Each parent is moved
+// once in a transaction. It is not moved if the transaction itself has inserted it or moved its
 // version.
 //
-// Isolation: as UPDATE of the parent at the end of the transaction. Under REPEATABLE READ and
-// above a parent that changed after the snapshot is 40001.
+// Isolation: as an UPDATE of the parent at the end of the transaction. Under REPEATABLE READ and
+// above, a parent that changed after the snapshot raises 40001.
 #pragma once
 
 #include "table/relation.h"
 
 namespace interlock::children {
 
-// How a value of the foreign key becomes one of the parent's key.
-// kAsked: as the catalog has it for each value, for casts of users, who can drop them and their
-// functions.
+// How a value of the foreign key is converted to a value of the parent's key. kAsked looks the cast
+// up in the catalog for each value. It is for casts that users have created, because they can drop
+// these casts and their functions.
 enum class KeyCast : uint8 { kSame, kInteger, kCalls, kByText, kNone, kAsked };
 
 struct ChildColumn {
-    AttrNumber column; // of the child
-    AttrNumber parent; // of the parent
-    Oid type;          // below any domain, of the child; and
-    Oid parent_type;   // of the parent
-    int16 length;      // of that
+    AttrNumber column; // column of the child
+    AttrNumber parent; // column of the parent
+    Oid type;          // base type of the child's column
+    Oid parent_type;   // type of the parent's column
+    int16 length;      // length of the parent's type
     bool by_value;
     KeyCast cast;
     FmgrInfo function; // kCalls
@@ -42,12 +42,12 @@ enum ChildEvent { kChildInserts, kChildUpdates, kChildDeletes, kChildEvents };
 
 struct ChildGuard {
     Oid parent;
-    Oid root;      // the table it is enabled on: this one, or one that this is a partition of
+    Oid root;      // the table where it is enabled: this one, or a parent of this partition
     bool is_clone; // the triggers belong to the partitioned parent
     bool has_key;  // there is a foreign key over these columns to the parent
-    int count;     // of columns; zero: a trigger that guard_children did not make
+    int count;     // number of columns; zero: guard_children did not create the trigger
     ChildColumn* columns;
-    const char* triggers[kChildEvents]; // their names, null where one is missing
+    const char* triggers[kChildEvents]; // their names; null: missing
 };
 
 struct ChildGuards {
@@ -59,23 +59,23 @@ struct ChildGuards {
 
 extern const Mechanism kChildrenMechanism;
 
-// Those of a table.
+// The guards of a table.
 extern int children_part;
 inline ChildGuards guards_of(const TableInfo* info) {
     const auto* guards = part_of<const ChildGuards>(info, children_part);
     return guards != nullptr ? *guards : ChildGuards{};
 }
 
-// The name of the function in WHEN, and what it stands in.
+// The name of the function in WHEN, and the schema that it is in.
 constexpr const char* kChangesParent = "changes_parent";
 
-// Its call as WHEN has it, with the columns as Vars; null for another expression.
+// The call of that function in WHEN, with the columns as Vars. Null for another expression.
 const FuncExpr* call_in_when(Node* expression);
 
-// What such a call has as arguments, and at which place; -1 for what it does not have.
+// The arguments of such a call, and their places. -1: the call does not have the argument.
 struct CallShape {
     Oid parent;
-    int count; // of the columns of the foreign key
+    int count; // number of columns of the foreign key
     AttrNumber columns[INDEX_MAX_KEYS];
     int old_values; // of the first column; the others follow
     int new_values;
@@ -84,29 +84,30 @@ struct CallShape {
     int new_place;
 };
 
-// False when it is not as guard_children writes it. The sides are the numbers that OLD and NEW have
-// in the expression.
+// Reads a call. Returns false if guard_children does not write such a call. `old_side` and
+// `new_side` are the numbers of OLD and NEW in the expression.
 bool read_call(const FuncExpr* call, int old_side, int new_side, CallShape* shape);
 
-// The same for WHEN of a trigger; false when that is no call of ours.
+// The same for the WHEN of a trigger. Returns false if it is no call of the extension.
 bool read_when(const Trigger* trigger, CallShape* shape);
 
-// Fills in the part: a trigger's arguments, then what the catalogs say.
+// Fills in the part from a trigger's arguments, and then from the catalogs.
 void load_guard(TableInfo* info, const Trigger* trigger);
 void load_foreign_keys(TableInfo* info);
 
-// How the server compares the two in a foreign key (ATAddForeignKeyConstraint): the types have an
-// operator in common, or the child's is cast to the parent's. kCalls: by the function.
+// How the server compares two columns of a foreign key (ATAddForeignKeyConstraint). Either the
+// types have an operator in common, or the child's value is cast to the parent's type. For kCalls,
+// *function is the cast's function.
 KeyCast key_cast(Oid from, Oid to, Oid* function);
 
-// The guard of that parent over these columns; null when there is none.
+// The guard of that parent over these columns. Null if there is none.
 const ChildGuard* find_guard(const TableInfo* info, const CallShape& shape);
 
-// Raises 55000 when the foreign key is gone.
+// Raises 55000 if the foreign key is gone.
 void require_foreign_key(Relation child, const TableInfo* info, const ChildGuard& guard);
 
-// How many tables a change of the table's rows goes up through: 0 for one that is no child. Raises
-// 55000 above kMostLevels, where they go in a circle.
+// How many levels of tables a change of the table's rows moves: 0 for a table that is no child.
+// Raises 55000 above kMostLevels, which happens if the tables form a circle.
 constexpr int kMostLevels = 16;
 int levels_above(Oid table);
 

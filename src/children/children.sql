@@ -15,9 +15,9 @@ deferred to the end of the transaction.';
 CREATE FUNCTION interlock.guard_children(child regclass, parent regclass, foreign_key name[] = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.guard_children(regclass, regclass, name[]) IS
-'Makes rows of child belong to the row of parent that their foreign key names: a change of them moves its version, once, at the end
-of the transaction, and is refused while it is being edited (IL004). For the owner of child, with TRIGGER on parent.
-foreign_key: the columns, where child has several foreign keys to parent.
+'Makes rows of child belong to the row of parent that their foreign key names. A change of such rows moves the version of the parent row,
+once, at the end of the transaction. It is refused while the parent row is being edited (IL004). For the owner of child, with TRIGGER on
+parent. foreign_key: the columns of the foreign key, if child has several foreign keys to parent.
 Writers of child need what UPDATE of the version of parent needs: SELECT of its key and its version, UPDATE of its version.
 Errors: 42501 not the owner, or no TRIGGER on parent, 55000 parent has neither versions nor markers, its version is in a unique
 index, its key can be null, or tables in a circle, 22023 no such foreign key, or several and none named, 42809 not a table.';

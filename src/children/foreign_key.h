@@ -1,4 +1,4 @@
-// The foreign keys of a table, as the catalog has them.
+// The foreign keys of a table, read from the catalog.
 #pragma once
 
 #include "server/server.h"
@@ -8,11 +8,11 @@ namespace interlock::children {
 struct ForeignKey {
     Oid parent;
     int count;
-    AttrNumber columns[INDEX_MAX_KEYS]; // of the child
-    AttrNumber parents[INDEX_MAX_KEYS]; // of the parent, in the same order
+    AttrNumber columns[INDEX_MAX_KEYS]; // columns of the child
+    AttrNumber parents[INDEX_MAX_KEYS]; // columns of the parent, in the same order
 };
 
-// Calls visit(key) for each of the child. The visitor may read catalogs.
+// Calls visit(key) for each foreign key of the child. The visitor may read catalogs.
 using VisitForeignKey = void (*)(void* closure, const ForeignKey& key);
 void each_foreign_key(Oid child, VisitForeignKey visit, void* closure);
 

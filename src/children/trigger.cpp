@@ -25,7 +25,7 @@ Datum children_trigger(PG_FUNCTION_ARGS) {
 static int* moves_at = nullptr;
 
 // A parent that is moved may be a child itself. Where its trigger is not deferred, it fires at the
-// end of that write; the move that writes goes on until nothing is pending.
+// end of that write; the move that writes continues until nothing is pending.
 static bool is_fired_by_move() { return moves_at != nullptr && trigger_depth() == *moves_at + 1; }
 
 static void require_own_trigger(const TriggerData* trigger) {

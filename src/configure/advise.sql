@@ -20,7 +20,7 @@ BEGIN ATOMIC
           FROM tables t
           JOIN pg_attribute a ON a.attrelid = t.oid
          WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0 AND a.attidentity = '' AND a.attgenerated = ''),
-    holders AS ( -- of locks made by hand, with what else such a lock has
+    holders AS ( -- of manual locks, with the other columns of such a lock
         SELECT h.oid, h.attname,
                min(c.attname) FILTER (WHERE c.atttypid IN ('timestamp'::regtype, 'timestamptz'::regtype)
                                         AND c.attname ~* '^(lock_?time|lock(ed)?_?at|checked_?out_?at)$') AS time_column,
@@ -63,7 +63,7 @@ BEGIN ATOMIC
        AND NOT (l.is_integer AND l.oid IN (SELECT h.oid FROM holders h)) -- that of the lock
     UNION ALL
     SELECT h.oid::regclass, 'risk',
-           format('column "%s" is of a lock made by hand: other writers need not look at it, and it does not expire; '
+           format('column "%s" belongs to a manual lock: other writers need not look at it, and it does not expire; '
                   'with a marker the program calls lock_row and save_row', h.attname),
            'the name of the column',
            format('SELECT interlock.enable_marker(%L, holder_column => %L%s%s)', h.oid::regclass, h.attname,
@@ -73,7 +73,7 @@ BEGIN ATOMIC
      WHERE h.oid NOT IN (SELECT g.oid FROM guarded g WHERE g.mechanism = 'marker');
 END;
 COMMENT ON FUNCTION interlock_internal.list_unguarded_tables() IS
-'For advise: columns that look like versions, states or locks made by hand, in tables where no mechanism guards them.';
+'For advise: columns that look like versions, states or manual locks, in tables where no mechanism guards them.';
 
 CREATE FUNCTION interlock_internal.list_server_findings(
     OUT rel regclass, OUT severity text, OUT finding text, OUT evidence text, OUT advice text) RETURNS SETOF record
@@ -267,9 +267,9 @@ BEGIN ATOMIC
      ORDER BY array_position(ARRAY['broken', 'risk', 'tune'], f.severity), f.rel::text NULLS FIRST, f.finding;
 END;
 COMMENT ON FUNCTION interlock.advise(regclass) IS
-'What to change, of this table and its partitions, or of the database and the server. severity is broken where protection that was asked for does not
-hold, or refuses every write: a trigger is off, gone or fires too early, a column, key or foreign key that it needs is gone, a table inherits without it,
-a trigger that no function of the extension has made. risk: what can go wrong, such as versions that nothing moves or remembers, locks made by hand, states
+'What to change in this table and its partitions, or in the database and the server. severity is broken if configured protection does not
+work, or refuses every write. Examples: a trigger is off, gone or fires too early; a column, key or foreign key is gone; a table inherits without the
+protection; no function of the extension has made the trigger. risk: what can go wrong, such as versions that nothing moves or remembers, manual locks, states
 without transitions, markers and leases that expire, settings that are nearly too small. tune: conflicts and waits of what was called often enough.
 evidence: what says so. advice: a statement, or who can do what. Tables on which the caller has some privilege; all for pg_monitor. Waits for no lock.
 No row means that nothing of this was found.';

@@ -1,5 +1,5 @@
-// The arguments of a concept's enabling function, as the catalog has them: their names are the
-// members of the settings, and their types and defaults say which values those have.
+// The arguments of a concept's enabling function, read from the catalog. Their names are the
+// members of the settings. Their types and defaults say which values these can have.
 #pragma once
 
 #include "table/mechanism.h"
@@ -15,9 +15,9 @@ struct SettingArgument {
 };
 
 struct SettingArguments {
-    SettingArgument* first; // without rel and the key
+    SettingArgument* first; // all arguments but rel and the key
     int count;
-    Oid key_type; // InvalidOid without a key
+    Oid key_type; // InvalidOid: there is no key
 
     const SettingArgument* begin() const { return first; }
     const SettingArgument* end() const { return first + count; }
@@ -26,14 +26,14 @@ struct SettingArguments {
 
 SettingArguments arguments_of(const Mechanism& mechanism);
 
-// The value as the argument's type has it; 22023 when it is none, 22007 for no interval. JSON null
-// stays.
+// The value in the form of the argument's type. Raises 22023 if it cannot be converted, and 22007
+// if it is no interval. JSON null stays null.
 JsonbValue typed_value(const char* path, Oid type, const JsonbValue* value);
 
-// The key of an instance, likewise.
+// The same for the key of an instance.
 const char* typed_key(Oid type, const char* key);
 
-// A typed value as SQL.
+// A typed value as SQL text.
 const char* sql_value(Oid type, const JsonbValue& value);
 
 } // namespace interlock::configure

@@ -1,5 +1,5 @@
-// configure(): brings a table to the settings that it is given, by the functions that users call by
-// hand, and by as few of them as possible.
+// configure(): brings a table to the settings that it is given, by the functions that users call
+// for one mechanism, and by as few of them as possible.
 
 #include "configure/arguments.h"
 #include "server/arguments.h"

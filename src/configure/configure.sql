@@ -5,9 +5,9 @@ CREATE FUNCTION interlock.configure(rel regclass, settings jsonb, dry_run boolea
 COMMENT ON FUNCTION interlock.configure(regclass, jsonb, boolean) IS
 'Brings a table to these settings, all or nothing, and returns the statements that it has run: none if they hold already. For migrations, which repeat it.
 Members: versioning, transitions (by state column), marker, ownership ({columns, groups}), history, require_lease (by key), guard_children ({parent: {foreign_keys}}); their members are
-the arguments of enable_versioning, define_transitions, enable_marker, enable_history and require_lease. What is not named stays as it is; null
-for a member removes it (disable_versioning and its like, with their rules: a history table stays), and null for an argument sets its
-default. dry_run: returns the statements and runs none. For the owner of the table. Without a difference it waits for nobody who reads or writes.
+the arguments of enable_versioning, define_transitions, enable_marker, enable_history and require_lease. Members that are not named stay
+unchanged. A member that is null is removed as by disable_versioning and similar functions: a history table stays. An argument that is null
+gets its default. dry_run: returns the statements and runs none. For the owner of the table. If there is no difference, it waits for no reader or writer.
 Errors: 42501 not the owner, 22023 an unknown member or a value of another type, and those of the functions.';
 
 CREATE FUNCTION interlock.configuration(rel regclass) RETURNS jsonb
@@ -89,7 +89,7 @@ SELECT COALESCE(g.rel, f.rel) AS rel, COALESCE(g.mechanism, f.mechanism) AS mech
   FULL JOIN findings f ON f.rel = g.rel AND f.mechanism = g.mechanism;
 GRANT SELECT ON interlock.guards TO PUBLIC;
 COMMENT ON VIEW interlock.guards IS
-'What is configured on every table and partition on which the reader has some privilege, or for pg_monitor: mechanism (versioning, transitions, marker,
-ownership, history, require_lease, guard_children, escrow) with its settings as in configure. enforced: false when a finding lets writes pass, or refuses
-them all. findings: those of advise that are about the mechanism, but for keys that are used again: it reads the catalog alone, and waits for no lock.
-settings is null where something is missing: a trigger was dropped, or a table inherits from a protected one.';
+'The configuration of every table and partition on which the reader has some privilege; pg_monitor sees all. mechanism (versioning, transitions, marker,
+ownership, history, require_lease, guard_children, escrow) with its settings as in configure. enforced: false if a finding lets writes pass or refuses
+all of them. findings: the findings of advise about the mechanism, except for reused keys. The view reads only the catalog, and waits for no lock.
+settings is null if something is missing: a trigger was dropped, or a table inherits from a protected table.';

@@ -62,7 +62,7 @@ static const char* own_finding(const Mechanism& mechanism, const char* trigger) 
                     mechanism.enable);
 }
 
-// The findings beside those of the SQL functions list_..._findings.
+// The findings in addition to those of the SQL functions list_..._findings.
 static void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* output) {
     TableSettings found = read_settings(mechanisms, relid);
     for (int i = 0; i < mechanisms.count; i++) {

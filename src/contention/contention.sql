@@ -12,8 +12,8 @@ CREATE VIEW interlock.contention AS SELECT * FROM interlock_internal.list_conten
 GRANT SELECT ON interlock.contention TO PUBLIC;
 COMMENT ON VIEW interlock.contention IS
 'How often writers collide, by table and mechanism, and by class of keys: the text before the first : or / of a lease or key lock, the scope
-of an idempotency key. Counted since the last reset_contention(), over clean restarts, what is rolled back too. Tables that the caller may
-SELECT, and what roles have counted that the caller is a member of; all of the server for pg_monitor. No lines without preload.';
+of an idempotency key. It counts since the last reset_contention(), over clean restarts, and also what is rolled back. The caller sees tables
+that it may SELECT, and the lines of roles of which it is a member. pg_monitor sees the whole server. There are no lines without preload.';
 
 CREATE FUNCTION interlock.reset_contention() RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';

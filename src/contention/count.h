@@ -1,13 +1,14 @@
-// How often writers collide: counters in shared memory, a line for each table and mechanism and for
-// each key class, a bounded number of lines, and one more for all that found none.
+// Counts how often writers collide. The counters are in shared memory: a line for each table and
+// mechanism, and a line for each class of keys. Their number is limited. One more line counts for
+// everything that found no free line.
 //
-// A count is one atomic addition to a line that the session has found before; no lock is shared by
-// those who count. Shared memory is not transactional: what is rolled back stays counted, as the
-// collision has happened. A counter stays at kCounterEnd. Nothing is counted without preload, or
+// To count is one atomic addition to a line that the session has found before. Sessions that count
+// share no lock. Shared memory is not transactional: a rollback does not undo a count, because the
+// collision has happened. A counter stops at kCounterEnd. Nothing is counted without preload, or
 // with interlock.count_contention = off. Nothing here raises an error.
 //
-// What the counters mean is in docs/reference/views.md. A verb counts its call with its outcome; an
-// error on the way, and a statement that is no verb, are counted where they are judged.
+// docs/reference/views.md says what the counters mean. An SQL function counts its call with its
+// outcome. An error on the way, and a plain statement, are counted where they are judged.
 #pragma once
 
 #include "server/server.h"
@@ -33,7 +34,7 @@ enum class Counter : uint8 {
 constexpr int kCounters = 14;
 constexpr uint64 kCounterEnd = PG_INT64_MAX;
 
-// Those up to kEscrow are of tables, the others of key classes.
+// The kinds up to kEscrow are for tables, the others for classes of keys.
 enum class CountedKind : uint8 {
     kNone,
     kVersioning,
@@ -51,7 +52,7 @@ enum class CountedKind : uint8 {
 constexpr int kTableKinds = 8;
 constexpr int kCountedKinds = 12;
 
-// What a line is of. Compared as bytes: what is not used is zero, and there is no padding.
+// What a line counts. Names are compared as bytes: unused bytes are zero, and there is no padding.
 constexpr int kMostClassBytes = 63;
 struct LineName {
     Oid database;
@@ -63,13 +64,14 @@ struct LineName {
 static_assert(std::has_unique_object_representations_v<LineName>);
 
 struct CountedLine {
-    pg_atomic_uint64 serial; // of what it counts now; zero: nothing
+    pg_atomic_uint64 serial; // of what the line counts now; zero: nothing
     pg_atomic_uint64 counters[kCounters];
     TimestampTz since;
     LineName name;
 };
 
-// A line as a session has found it. It counts nothing once the line counts something else.
+// A line that a session has found. If the line is reused for something else, the reference counts
+// nothing.
 struct LineRef {
     CountedLine* line;
     uint64 serial;
@@ -78,11 +80,11 @@ struct LineRef {
 // Whether this session counts.
 bool counts_contention();
 
-// The line of a table of this database; `known` keeps it for the next time.
+// The line of a table of this database. `known` keeps the reference for the next call.
 LineRef line_of_table(Oid table, CountedKind kind, LineRef* known);
 
-// The line of the class of a key, which the text before its first ':' or '/' names, and of the
-// role. A key without either is a class, or of the class '' if it has a digit.
+// The line for the role and the class of a key. The class is the text before the first ':' or '/'.
+// A key without either is its own class, or belongs to the class '' if it has a digit.
 LineRef line_of_key(CountedKind kind, std::string_view key, Oid role, Oid database);
 LineRef line_of_key(CountedKind kind, std::string_view key);
 
@@ -104,15 +106,16 @@ inline void count(LineRef ref, Counter counter, uint64 amount = 1) {
 
 // --- Waits ---------------------------------------------------------------------------------------
 
-// Counts a wait that began at `start` and has ended. The code of the error that ended it, or zero:
-// 55P03 is a timeout; a deadlock or a serialization failure is a conflict.
+// Counts a wait that began at `start` and has ended. `error` is the code of the error that ended
+// it, or zero. 55P03 counts as a timeout. A deadlock and a serialization failure count as a
+// conflict.
 void count_wait(LineRef ref, instr_time start, int error);
 
-// What count_wait() and its like are asked to do when an error leaves body().
+// What is counted if an error leaves body().
 struct ErrorCounts {
     LineRef ref;
     instr_time start;
-    bool is_wait; // else a call
+    bool is_wait; // otherwise a call
     ErrorContextCallback context;
 };
 void push_error_counts(ErrorCounts* counts, LineRef ref, bool is_wait);
@@ -120,7 +123,7 @@ inline void pop_error_counts(const ErrorCounts& counts) {
     error_context_stack = counts.context.previous;
 }
 
-// Runs body(), which waits.
+// Runs body(), which waits, and counts the wait.
 template <typename Body>
 auto count_waiting(LineRef ref, Body&& body) {
     ErrorCounts counts;
@@ -131,7 +134,7 @@ auto count_waiting(LineRef ref, Body&& body) {
     return result;
 }
 
-// Runs body(), a statement of a verb: counts a call that ended with one of these errors.
+// Runs body(), a statement of an SQL function. If it raises one of these errors, counts a call.
 template <typename Body>
 void count_errors(LineRef ref, Body&& body) {
     ErrorCounts counts;

@@ -1,4 +1,4 @@
-// What adjust, try_adjust and reserve have in common: a part that is tested.
+// What adjust, try_adjust and reserve have in common: a part with a test.
 #pragma once
 
 #include "escrow/change.h"
@@ -12,19 +12,20 @@ struct Adjustment {
     EscrowCounter* counter;
     Part part;
     Deadline deadline;
-    bool in_row;       // memory may not be used
-    bool has_policies; // row security holds for the caller
+    bool in_row;       // shared memory must not be used
+    bool has_policies; // row security applies to the caller
     CounterState after;
-    bool knows_after; // false while the gate is closed
-    bool timed_out;   // `wait` has passed in a wait
+    bool knows_after; // false: the gate is closed
+    bool timed_out;   // `wait` has passed during a wait
 };
 
-// Reads the arguments rel, key and column_name, and argument `wait`, opens the table and checks
-// what the caller may do. `verb` is for the errors of read-only transactions. The part is empty.
+// Reads the arguments rel, key and column_name, and argument `wait`. Opens the table and checks
+// what the caller may do. `verb` is the name of the function for errors of read-only transactions.
+// The part is empty.
 Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wait);
 
-// Enters the part (E1), in memory or in the row, with the outcome when that was done or `wait` has
-// passed.
+// Adds the part (E1), in memory or in the row. Returns the outcome when that is done, or when
+// `wait` has passed.
 AdjustOutcome adjust_in_time(Adjustment* call);
 
 } // namespace interlock::escrow

@@ -1,4 +1,4 @@
-// Changes of counters, by parts or in the row.
+// Changes of counters, as parts or in the row.
 #pragma once
 
 #include "escrow/journal.h"
@@ -12,72 +12,76 @@ struct EscrowCounter {
     const EscrowColumn* column;
     EscrowLimits limits;
     CounterName name;
-    int64 id; // 0: it has none yet
+    int64 id; // 0: it has no id yet
 };
 
 EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column);
 
-// What UPDATE ... SET column = column - 1 WHERE key = ... needs: 42501. Before the gate, where a
-// caller without them would make others wait.
+// Checks the privileges that UPDATE ... SET column = column - 1 WHERE key = ... needs. Raises
+// 42501. To be called before the gate, because a caller without them must not make others wait.
 void require_change_rights(Relation rel, const EscrowColumn& column);
 
-// SELECT on the columns of the key: else an answer would tell which keys there are.
+// Checks SELECT on the columns of the key. Without it an answer would show which keys exist.
 void require_key_rights(Relation rel, const EscrowColumn& column);
 
-// The gate (E10), to the end of the transaction. False: not at once, and the call does not wait.
+// Locks the gate (E10) until the end of the transaction. Returns false if it is not available at
+// once and `wait` is false.
 bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait = true);
-// Undoes one entry of this transaction, under which it has changed nothing.
+// Undoes one enter_gate() of this transaction, if it has changed nothing since.
 void leave_gate(const EscrowCounter& counter, LOCKMODE mode);
 
-// Row security hides rows from the caller. It reads a row before it comes to the gate then: where
-// it sees none, others would wait for it, and it could tell by its own wait that the row is there.
+// Whether row security hides rows from the caller. The caller must then read a row before it locks
+// the gate. Otherwise others would wait for a caller who does not see the row, and the caller could
+// tell from its own wait that the row exists.
 bool has_policies(Relation rel);
 bool sees_row(const EscrowCounter& counter);
 
-// The counter of that id and name. Null when no unique index names its row: the owner has changed
-// the table's key, or the trigger.
+// The counter with that id and name. Null if no unique index names its row, because the owner has
+// changed the table's key or the trigger.
 EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const EscrowColumn* column,
                                int64 id, text* name);
 
-// Loads the entry (E6), under the lock of the row, which ends with a subtransaction. False: the
-// counter cannot have an entry now; or the row is locked, and the call does not wait.
+// Loads the entry (E6) under the lock of the row. The lock ends with a subtransaction. Returns
+// false if the counter cannot have an entry now, or if the row is locked and `wait` is false.
 bool load_entry(const EscrowCounter& counter, bool wait,
                 CountedKind counted_as = CountedKind::kNone);
 
-// Tests the part in memory, and notes what was granted (E1). kNoEntry: there is none. Only of one
-// that is pending `after` has what is open without this transaction's own.
+// Tests the part in memory, and adds it to the transaction's list if it is granted (E1). kNoEntry:
+// there is no entry. `after` gets the state. Only for a pending part its `open` leaves out the
+// transaction's own effects.
 Verdict grant_part(const EscrowCounter& counter, const Part& part, CounterState* after);
 
-// The direct path (E13), under the lock of the row, whose column has `value`: tests the part, and
-// returns in *value what the row gets, with the parts that are visible.
+// The direct path (E13), under the lock of the row. *value is the column's value. Tests the part,
+// and sets *value to the new value of the row, which includes all visible parts.
 Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, CounterState* after);
 
-// The same for a row that cannot be written now, and gets the part in the journal.
+// The same for a row that cannot be written now: the part goes into the journal.
 Verdict change_beside_row(EscrowCounter* counter, const Part& part, int64 value,
                           CounterState* after);
 
-// Enters a part that gives back or keeps what was reserved: it needs no test. As the owner of the
-// table. Without an entry the lock of the row, to the end of the transaction, keeps others from
-// loading one. False: the row is locked, and the call does not wait; or there is none.
+// Adds a part that returns or keeps a reserved amount. It needs no test. As the owner of the table.
+// If there is no entry, the lock of the row prevents a load until the end of the transaction.
+// Returns false if the row is locked and `wait` is false, or if there is no row.
 bool enter_untested(const EscrowCounter& counter, const Part& part, bool wait);
 
-// Writes the value into the row, for the trigger to let it pass. False: there is no such row.
+// Writes the value into the row so that the trigger lets it pass. Returns false if there is no such
+// row.
 bool write_value(const EscrowCounter& counter, int64 value);
 
-// Locks the row and reads the column; false when there is none, or when it is locked and `wait` is
-// false. A wait is counted for the verbs whose calls are.
+// Locks the row and reads the column. Returns false if there is no row, or if it is locked and
+// `wait` is false. A wait is counted under `counted_as`.
 bool lock_value(const EscrowCounter& counter, bool wait, int64* value,
                 CountedKind counted_as = CountedKind::kNone);
 
-// Deletes the parts, all of which are committed, and the expired reservations, and drops the entry:
-// under the exclusive gate and the lock of the row. Adds them to the sum.
+// Deletes the parts, which are all committed, and the expired reservations, adds them to the sum,
+// and drops the entry. Under the exclusive gate and the lock of the row.
 void end_parts(const EscrowCounter& counter, AmountSum* sum);
 
 // Raises IL012.
 [[noreturn]] void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict,
                                    const CounterState* state);
 
-// The same without the amount and its direction, for who must not know them.
+// The same without the amount and its direction, for a caller who must not know them.
 [[noreturn]] void raise_does_not_fit(const EscrowCounter& counter, Verdict verdict);
 
 } // namespace interlock::escrow

@@ -1,5 +1,5 @@
-// A run of the sweeper over counters, each in a transaction of its own: one that fails does not
-// stop the others.
+// A run of the sweeper over counters. Each counter has its own transaction, so an error at one
+// counter does not stop the others.
 #pragma once
 
 #include "sweeper/task.h"
@@ -9,31 +9,31 @@ namespace interlock::escrow {
 
 struct CounterRun {
     SweepRun* run;
-    MemoryContext context; // outlives the transactions
-    TimestampTz stop_at;   // earlier tasks do not leave the counters without any time
-    List* left_out;        // tables that have no more turn in this run
+    MemoryContext context; // longer than the transactions
+    TimestampTz stop_at;   // set so that earlier tasks leave some time for the counters
+    List* left_out;        // tables that are skipped in the rest of this run
     bool begun;
-    bool has_worked; // something was done, so there may be more
+    bool has_worked; // something was done, so there may be more to do
 };
 
-// One that is due: it has parts, or reservations that have expired.
+// A counter with work: it has parts, or reservations that have expired.
 struct DueCounter {
     int64 id;
-    Oid rel; // InvalidOid: it is gone
+    Oid rel; // InvalidOid: the table is gone
     NameData column;
     text* key;
 };
 
-// Of a row that SPI has returned, whose first columns are id, rel (0: gone), column_name and key;
-// in the context.
+// Reads a row that SPI has returned, whose first columns are id, rel (0: gone), column_name and
+// key. The result is in `context`.
 DueCounter due_in_row(uint64 row, MemoryContext context);
 
 CounterRun begin_counter_run(SweepRun* run);
 
-// kFailed: its table fails, or is left out. kOver: the run's time is over, and body() did not run.
+// kFailed: the table failed or is skipped. kOver: the run's time is over, and body() did not run.
 enum class Turn : uint8 { kDone, kFailed, kOver };
 
-bool is_late(const CounterRun& counters); // its time is over, and a counter was begun
+bool is_late(const CounterRun& counters); // the time is over, and a counter was begun
 bool is_over(CounterRun* counters);       // the same, before a counter is begun
 void come_again_for_rest(CounterRun* counters);
 int longest_turn(const CounterRun& counters);
@@ -61,7 +61,7 @@ Turn run_counter(CounterRun* counters, Oid rel, Body&& body) {
     return Turn::kFailed;
 }
 
-// False where the extension, or its version with that table, is not installed.
+// Returns false if the extension is not installed, or a version of it without that table.
 bool has_internal_table(const char* name);
 
 } // namespace interlock::escrow

@@ -404,8 +404,9 @@ static bool has_table_key(const TableInfo* info, const EscrowColumn& column) {
     return true;
 }
 
-// Reservations last over a change of the limits: what they give back has to fit then. They do not
-// last over another key, or where counters were ended by other means than disable_escrow.
+// Reservations last over a change of the limits: the amounts that they return have to fit then.
+// They do not last over another key, or where counters were ended by other means than
+// disable_escrow.
 static void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn* present,
                                const Request& request) {
     if (present == nullptr) {

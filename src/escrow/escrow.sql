@@ -196,7 +196,7 @@ CREATE FUNCTION interlock.fold_escrow(rel regclass, key "any") RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.fold_escrow(regclass, text) IS
 'Adds the committed parts of counters to their rows, as the sweeper does normally within a second, and returns the number of counters. key: of one row
-alone. Gives back what expired reservations have taken before. Waits for the locks of the rows, and has them to the end of the transaction. The values stay the same. Runs as the table''s owner, restricted. Needs UPDATE on some
+alone. Returns the amounts of expired reservations first. Waits for the locks of the rows, and has them to the end of the transaction. The values stay the same. Runs as the table''s owner, restricted. Needs UPDATE on some
 column. Errors: IL004 being edited, 55000 the columns of the counters, or of their key, do not name a row any more, 09000 a trigger suppresses it, 42501 row security hides rows from the caller.';
 COMMENT ON FUNCTION interlock.fold_escrow(regclass, "any") IS
 'As fold_escrow(regclass, text), for a key of another type.';
@@ -230,7 +230,7 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
      WHERE m.reads OR (SELECT pg_has_role('pg_read_all_stats', 'USAGE'));
 GRANT SELECT ON interlock.escrow TO PUBLIC;
 COMMENT ON VIEW interlock.escrow IS
-'Counters that were adjusted, of tables of which the caller may read the column and the key: its values, the committed parts that are not folded yet and their sum, and
-what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. These three are null while the counter is not in shared memory. reserved: what
-reservations hold. folded_at: when the sweeper has added parts to the row last. behind: for how long parts have waited for that; null if there are none. Tables whose
-rows row security hides from the caller are left out. pg_read_all_stats sees all, without the key and the numbers where it may not read them.';
+'Adjusted counters of tables whose column and key the caller may read: the values of the key, the committed parts that are not folded yet and their sum.
+remaining: how much is certainly left. at_most: how much is left if all open transactions end in the best way. undecided: what open transactions take and return together. These three are null while the counter is not in shared memory.
+reserved: the amount of all reservations. folded_at: when the sweeper last added parts to the row. behind: how long parts have waited for that; null if there are none. Tables whose
+rows row security hides from the caller are left out. pg_read_all_stats sees all counters, without the key and the numbers that it may not read.';

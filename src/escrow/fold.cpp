@@ -82,7 +82,7 @@ static void require_limits(const EscrowCounter& counter, const AmountSum& value)
         raise_concurrent_update();
 }
 
-// By hand it waits for the row.
+// A call by a user waits for the row.
 static Fold fold_counter(Relation rel, const EscrowColumn* column, const DueCounter& due,
                          bool is_by_hand, TimestampTz stop_at = DT_NOEND) {
     const TableInfo* info = table_info(rel);

@@ -6,8 +6,8 @@
 
 namespace interlock::escrow {
 
-// Folds the counters of the column that have parts; 55000 when one of them keeps some. Under ACCESS
-// EXCLUSIVE. Rows may be gone where the triggers were.
+// Folds the counters of the column that have parts. Raises 55000 if some parts remain. Under ACCESS
+// EXCLUSIVE. Rows may be missing if the triggers were missing.
 void fold_column(Relation rel, const EscrowColumn& column, bool skips_gone_rows);
 
 extern const SweepTask kEscrowSweep;

@@ -1,86 +1,90 @@
-// The tables of escrow counters: interlock_internal.escrow_counter has the counters, and
-// escrow_part their parts. They are written without statements, for callers who have no privilege
-// on them.
+// The tables of escrow counters. interlock_internal.escrow_counter has the counters, and
+// escrow_part has their parts. They are written without statements, for callers who have no
+// privilege on them.
 #pragma once
 
 #include "escrow/memory.h"
 
 namespace interlock::escrow {
 
-// What a counter is found by: the values of the key, as text.
+// What identifies a counter. The values of the key are stored as text.
 struct CounterName {
     Oid rel;
     const NameData* column; // EscrowColumn::label
     text* key;
 };
 
-// The type of a key column may have no settings or collation that make one value two texts.
+// Whether the type of a key column has one text for each value. Settings or collations must not
+// give one value two texts.
 bool may_name_counter(const TableInfo* info, AttrNumber attnum);
 text* counter_key(const TableInfo* info, const EscrowColumn& column, const Key& key);
-// Null: one of them is null, as can be once the table's key is another one.
+// The values of the key as text. Null if one of them is null, which is possible after the table's
+// key has changed.
 text* counter_key(const TableInfo* info, const EscrowColumn& column, HeapTuple row);
 
-// The key whose values the text has. False: there is no such key now.
+// The key with the values in the text. Returns false if there is no such key now.
 bool read_counter_key(const TableInfo* info, const EscrowColumn& column, const text* values,
                       Key* key);
 
-// The key must be the one by which the counters go: 22023 for the values of another unique index,
-// 55000 where the table has got another key.
+// Checks that the key is the one that identifies the counters. Raises 22023 for the values of
+// another unique index, and 55000 if the table has another key now.
 void require_counter_key(Relation rel, const TableInfo* info, const EscrowColumn& column,
                          const Key& key);
 
 Oid counter_table();
 
-// Of a row of that table. False: a part of it is null.
+// Reads a row of the table of counters. Returns false if a part of the name is null.
 bool read_name(Relation counters, HeapTuple row, CounterName* name);
 
-// As of now, whatever the snapshot of the transaction is; 0: none.
+// The id of the counter, read without the transaction's snapshot. 0 if there is none.
 int64 find_counter(const CounterName& name);
 int64 counter_in_snapshot(const CounterName& name); // under the active snapshot
 int64 create_counter(const CounterName& name);
-// Whether there is a counter of that id, as of now, and where.
+// Whether there is a counter with that id, and for which row. Read without the transaction's
+// snapshot.
 bool read_counter(int64 counter, Oid* rel, NameData* column, text** key = nullptr);
 void delete_counter(int64 counter);
-// Those of a column that has got another label.
+// Renames the counters of a column that has another label now.
 void rename_counters(Oid rel, const NameData& from, const NameData& to);
 
-// The first counter from an id on that has parts, as of now. Deleted parts stay in the index while
-// a snapshot of any transaction may see them, and each is stepped over: after a million of them the
-// walk gives up the counter that it is at, and resumes behind it in another call.
+// Finds the first counter with parts, from an id on, without the transaction's snapshot. Deleted
+// parts stay in the index while a snapshot of any transaction may see them, and the scan skips each
+// of them. After a million of them it leaves the current counter, and another call resumes after
+// it.
 struct NextCounter {
-    int64 id;     // 0: none so far
-    int64 resume; // 0: there are no more
+    int64 id;     // 0: none found
+    int64 resume; // 0: no more counters
 };
 NextCounter next_counter_with_parts(int64 from);
 
-// Deletes the parts of all counters of the column, and the counters that have no reservations, past
-// snapshots. Returns the number of parts. Under ACCESS EXCLUSIVE.
+// Deletes the parts of all counters of the column, and the counters without reservations, also
+// those that no snapshot sees. Returns the number of parts. Under ACCESS EXCLUSIVE.
 int64 forget_counters(Oid rel, const NameData& column);
-// All of them, as of now.
+// All counters of the column, read without the transaction's snapshot.
 int64* counters_of(Oid rel, const NameData& column, int* count);
-// Whether one of them has parts, past snapshots. Likewise.
+// Whether one of the column's counters has parts, also parts that no snapshot sees. Under ACCESS
+// EXCLUSIVE.
 bool has_parts(Oid rel, const EscrowColumn& column);
 
-// The sequence of the numbers of parts has been moved: from now on no session uses numbers that it
-// took before.
+// The sequence of part numbers was moved. No session may use numbers that it has reserved before.
 void forget_part_numbers();
 
 void insert_part(const EscrowColumn& column, int64 counter, const Part& part);
 
-// Deletes the parts that the transaction sees, as they came, and adds them to the sum (E9). Under
-// the lock of the row, or of the gate. False: there are more, and it is later than stop_at. It does
-// not stop where the row would leave the limits with these parts alone (V3).
+// Deletes the parts that the transaction sees, in their order, and adds them to the sum (E9). Under
+// the lock of the row or of the gate. Returns false if there are more parts and stop_at has passed.
+// It does not stop if the row would break the limits with these parts alone (V3).
 bool take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum,
                 TimestampTz stop_at = DT_NOEND, const EscrowLimits* limits = nullptr);
 
-// Deletes the parts of a counter whose table is gone, and then the counter. False as above.
+// Deletes the parts of a counter whose table is gone, and then the counter. Returns false as above.
 bool forget_counter(int64 counter, TimestampTz stop_at);
 
-// Adds the parts under the active snapshot.
+// Adds the parts that the active snapshot sees.
 void add_parts(const EscrowColumn& column, int64 counter, AmountSum* sum);
 
-// What parts and reservations amount to past snapshots (E6): the sums of those that are committed,
-// and the parts of transactions in progress, also of this one. Call under the lock of the row.
+// The sums of parts and reservations for a load (E6): of those that are committed, and the parts of
+// transactions in progress, also of this transaction. To be called under the lock of the row.
 struct UndecidedParts {
     AmountSum committed;
     int committed_count;
@@ -92,8 +96,8 @@ UndecidedParts read_undecided(const EscrowColumn& column, int64 counter);
 
 Range range_of(int64 row, const UndecidedParts& parts);
 
-// A transaction of another session whose end can make room for the delta; InvalidTransactionId when
-// there is none.
+// A transaction of another session whose end can make the change fit. InvalidTransactionId if there
+// is none.
 TransactionId deciding_transaction(const EscrowColumn& column, int64 counter, int64 delta);
 
 } // namespace interlock::escrow

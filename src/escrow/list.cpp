@@ -63,7 +63,7 @@ struct Seen {
 } // namespace
 
 // Counters go by values of the columns that their trigger depends on: the table's primary key may
-// be another one, and their names may be those of others. With a forged trigger beside it, the
+// be another one, and their names may be those of others. With a second, forged trigger, the
 // columns of both.
 static Seen see_triggers(Oid rel, const char* label) {
     bool is_known = false;

@@ -457,7 +457,7 @@ void preload_escrow() {
     DefineCustomIntVariable(
         "interlock.max_escrow_counters",
         "Counters that can be changed at once without the lock of their row.",
-        "Others are loaded in place of counters that no transaction is changing.", &max_counters,
+        "Others are loaded instead of counters that no transaction is changing.", &max_counters,
         8192, 16, 1 << 20, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
     add_shared_area({request_memory, attach_memory});
     watch_dropped_databases();

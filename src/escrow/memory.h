@@ -1,8 +1,8 @@
-// The entries of escrow counters in shared memory: what each counter is worth at worst and at best.
-// Only while the library is preloaded.
+// The entries of escrow counters in shared memory: the lowest and the highest value that each
+// counter can get. They exist only if the library is preloaded.
 //
-// An entry is found, tested and changed in one step, and stays while it has pins: one for each item
-// of a transaction's list and for each note of a prepared transaction (E8).
+// An entry is found, tested and changed in one step. It stays while it has pins: one for each item
+// of a transaction's list, and one for each note of a prepared transaction (E8).
 #pragma once
 
 #include "escrow/escrow.h"
@@ -13,7 +13,7 @@ struct UsageReport;
 
 namespace interlock::escrow {
 
-// What the end of a transaction does to an entry: inf grows, sup shrinks.
+// The effect of a transaction's end on an entry: inf grows, sup shrinks.
 struct Effects {
     int64 inf_on_commit;
     int64 sup_on_commit;
@@ -31,14 +31,15 @@ struct Effects {
     }
 };
 
-// What a part changes: the value, and what is reserved. A reservation of n is {-n, n}, its
+// What a part changes: the value, and the reserved amount. A reservation of n is {-n, n}, its
 // confirmation {0, -n}, its cancellation {n, -n}.
 struct Part {
     int64 amount;
     int64 reserved;
 };
 
-// At once, inf loses what it would get back at a rollback, and sup gets what it would lose.
+// At the grant, inf loses what a rollback would return to it, and sup gains what a rollback would
+// subtract.
 inline Effects effects_of(const Part& part) {
     int64 sup = part.amount + part.reserved;
     return {Max(part.amount, 0), Max(-sup, 0), Max(-part.amount, 0), Max(sup, 0)};
@@ -46,10 +47,10 @@ inline Effects effects_of(const Part& part) {
 
 struct EscrowEntry;
 
-// When its parts were added to its row.
+// The times of the last fold of a counter.
 struct FoldTimes {
-    TimestampTz folded_at;  // by the sweeper; 0: not since the entry is there
-    TimestampTz changed_at; // the first change that a fold has not seen; 0: none
+    TimestampTz folded_at;  // the sweeper's last fold; 0: none since the entry exists
+    TimestampTz changed_at; // the first change after the last fold; 0: none
 };
 
 enum class Verdict : uint8 { kGranted, kPending, kInsufficient, kNoEntry };
@@ -62,55 +63,56 @@ struct Range {
 
 struct CounterState {
     Range range;
-    Effects open; // what transactions that are undecided will do, all of them together
+    Effects open; // the effects of all undecided transactions together
 };
 
-// What a delta would get.
+// The answer for a delta.
 Verdict test_delta(Range range, int64 delta, EscrowLimits limits);
 
-// Whether a delta that is pending would fit if the open transactions ended in the best way. Else it
-// waits for reservations, or for the transaction itself, whose effects are not in `open`.
+// Whether a pending delta would fit if the open transactions ended in the best way. If not, it
+// depends on reservations, or on the transaction itself, whose effects are not in `open`.
 bool can_fit(const CounterState& state, int64 delta, EscrowLimits limits);
 
 bool has_escrow_memory();
 
-// Tests and changes the entry of that epoch, and pins it (E1). A refusal comes after the notes are
-// settled (E5). `after` gets the state then. Raises nothing.
+// Tests and changes the entry of that epoch, and pins it (E1). Before a refusal, notes are settled
+// (E5). `after` gets the state. Raises nothing.
 Verdict grant_in_memory(int64 counter, uint64 epoch, const Part& part, EscrowLimits limits,
                         EscrowEntry** entry, CounterState* after);
 bool has_entry(int64 counter, uint64 epoch);
 
-// Pins the entry of that epoch for a part that needs no test and is not granted before the commit.
-// False: there is none.
+// Pins the entry of that epoch for a part that needs no test and takes effect at the commit.
+// Returns false if there is no entry.
 bool pin_entry(int64 counter, uint64 epoch, const Part& part, EscrowEntry** entry);
 
-// Applies the effects with which it was pinned, and removes one pin.
+// Applies the effects for which the entry was pinned, and removes one pin.
 void end_pin(EscrowEntry* entry, const Effects& effects, bool committed);
 
-// A transaction that may still commit, as a load finds it.
+// A transaction that may still commit, found by a load.
 struct InDoubt {
     TransactionId xid;
     Effects effects;
 };
 
-// Enters a counter (E6). False when there is no room for it. Merges those in doubt.
+// Adds an entry for a counter (E6). Returns false if there is no room. Notes of the same
+// transaction are merged.
 bool enter_counter(int64 counter, uint64 epoch, Oid trigger, Range range, InDoubt* in_doubt,
                    int count);
 
-// Removes the entry: under the exclusive gate, when no other transaction is undecided (E10). One
-// with parts of this transaction stays unused until it has ended.
+// Removes the entry. Under the exclusive gate, when no other transaction is undecided (E10). An
+// entry with parts of this transaction stays unused until it has ended.
 void drop_entry(int64 counter);
 
-// Removes all of a database that are not pinned, as an eviction does. For one that was dropped,
-// too: CREATE DATABASE can give another one its OID, and copies of one template have the same
+// Removes all entries of a database that are not pinned, as an eviction does. Also for a database
+// that was dropped: CREATE DATABASE can use its OID again, and copies of one template have the same
 // counters and triggers.
 void drop_entries_of(Oid database);
-void watch_dropped_databases(); // once, where the library is preloaded
+void watch_dropped_databases(); // called once, if the library is preloaded
 
-// After the commit of a fold that began then.
+// To be called after the commit of a fold that began at that time.
 void note_fold(int64 counter, TimestampTz began);
 
-// The entry as it is, of whatever epoch; false when there is none.
+// The current content of the entry, of whatever epoch. Returns false if there is none.
 struct EntryState {
     uint64 epoch;
     Oid trigger;
@@ -119,14 +121,14 @@ struct EntryState {
 };
 bool read_entry(int64 counter, EntryState* state);
 
-// Notes of this transaction, which is about to be prepared: one for each item. False: no room.
-// They count from keep_notes on.
+// Reserves a note for an item of this transaction, which is about to be prepared. Returns false if
+// there is no room. A note counts after keep_note().
 bool reserve_note(EscrowEntry* entry, const Effects& effects, int* note);
 void keep_note(int note);
 void free_note(int note);
 
-// Applies the notes of transactions that have ended. One that is older than the commit log makes
-// its entry go, to be loaded again, as soon as nothing else pins it.
+// Applies the notes of transactions that have ended. If a transaction is older than the commit log,
+// its entry is removed as soon as nothing else pins it, and loaded again.
 void settle_notes();
 
 void preload_escrow();

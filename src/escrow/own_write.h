@@ -1,4 +1,4 @@
-// The writes of this extension that the trigger of escrow counters lets pass.
+// Writes of this extension that the trigger of escrow counters lets pass.
 #pragma once
 
 #include "execution/probe.h"
@@ -10,11 +10,11 @@ namespace interlock::escrow {
 struct EscrowWrite {
     KeyedRow row;
     AttrNumber column;
-    int64 value; // what it gets
-    bool passed; // its trigger has fired: what others' triggers write after it is not ours
+    int64 value; // the value that the row gets
+    bool passed; // the trigger has fired; later writes by other triggers are not ours
 };
 
-extern EscrowWrite* escrow_write; // null: none
+extern EscrowWrite* escrow_write; // null: no such write
 
 template <typename Body>
 void as_escrow_write(const KeyedRow& row, AttrNumber column, int64 value, Body&& body) {

@@ -1,14 +1,14 @@
-// Reservations: what was taken from a counter until a deadline (E14). A row of
-// interlock_internal.escrow_reservation is one. Its DELETE ends it, and nothing else does; the part
-// that goes with it is of the same transaction.
+// Reservations: amounts that were taken from a counter until a deadline (E14). Each is a row of
+// interlock_internal.escrow_reservation. Only its DELETE ends it, and the same transaction inserts
+// the part for it.
 //
-// A row is deleted by who has locked it, and the clock is read after the lock: past the deadline
-// the reservation has expired, swept or not. What else the transaction needs of memory comes
-// between the lock and the DELETE: an entry is not loaded by a transaction that has deleted a
-// reservation and not inserted its part yet.
+// A transaction locks the row before it deletes the row. It reads the clock after the lock: past
+// the deadline the reservation has expired, whether it was swept or not. Everything else that the
+// transaction needs in memory happens between the lock and the DELETE. A transaction that has
+// deleted a reservation and not yet inserted its part must not load an entry.
 //
-// The rows are written without statements, for callers who have no privilege on the table. Reads
-// are as of now, whatever the snapshot of the transaction is.
+// The rows are written without statements, for callers who have no privilege on the table. They are
+// read without the transaction's snapshot.
 #pragma once
 
 #include "escrow/escrow.h"
@@ -21,43 +21,44 @@ struct Reservation {
     int64 token;
     int64 counter;
     TimestampTz expires_at;
-    NameData role; // that has made it
+    NameData role; // the role that has reserved it
     HeapTuple row; // a copy
 };
 
-bool has_expired(const Reservation& reservation); // by the clock
+bool has_expired(const Reservation& reservation); // decided by the clock
 int64 amount_of_reservation(const EscrowColumn& column, const Reservation& reservation);
 
-// For the current user. Returns the token, which no one can guess.
+// Inserts a reservation of the current user. Returns the token, which cannot be guessed.
 int64 insert_reservation(const EscrowColumn& column, int64 counter, int64 amount,
                          TimestampTz expires_at, const text* holder);
 
 bool find_reservation(int64 token, Reservation* reservation);
-// Waits for other transactions that end or extend it. False: it has ended.
+// Waits for other transactions that end or extend the reservation. Returns false if it has ended.
 bool lock_reservation(int64 token, Reservation* reservation);
-// Of a row that is locked.
+// Deletes a locked reservation.
 void delete_reservation(const Reservation& reservation);
 void move_deadline(const Reservation& reservation, TimestampTz expires_at);
 
-// The expired ones of a counter, locked.
+// The expired reservations of a counter, locked.
 struct Expired {
     Reservation* first;
     int count;
-    bool is_all; // false: there are more, or some are locked by others
+    bool is_all; // false: there are more, or others have locked some
 };
 Expired lock_expired(int64 counter, bool wait, int most);
-// Deletes them all, and adds what they have taken. Under the exclusive gate.
+// Deletes all expired reservations, and adds their amounts to the sum. Under the exclusive gate.
 void end_expired(const EscrowColumn& column, int64 counter, AmountSum* sum);
 void delete_expired(const Expired& expired);
-// Of those counters: nothing gets back what they have taken.
+// Deletes the expired reservations of these counters without returning their amounts.
 void forget_expired(const int64* counters, int count);
 
 void add_reservations(const EscrowColumn& column, int64 counter, Snapshot snapshot, AmountSum* sum);
-AmountSum sum_of_reservations(const EscrowColumn& column, int64 counter); // as of now
+AmountSum sum_of_reservations(const EscrowColumn& column, int64 counter); // without a snapshot
 bool has_reservations(int64 counter);
 
-// Raises 55000 when there are reservations: of the counters of a column, or of one of them. Under
-// what excludes new ones, after the expired ones have been ended; one that expires since is held.
+// Raises 55000 if there are reservations of the column's counters, or of one counter. To be called
+// under a lock that excludes new reservations, after the expired ones have ended. A reservation
+// that expires meanwhile counts as held.
 void refuse_reservations(Relation rel, const EscrowColumn& column, const int64* counters,
                          int count);
 

@@ -9,10 +9,10 @@ CREATE FUNCTION interlock.reserve(
     OUT outcome text, OUT token bigint, OUT expires_at timestamptz)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.reserve(regclass, text, name, numeric, interlock.seconds, text, interlock.seconds) IS
-'Takes the amount from the escrow counter until expires_at, as for a cart: confirm_reservation makes it a sale, cancel_reservation gives it back, and so does
+'Takes the amount from the escrow counter until expires_at, as for a cart: confirm_reservation makes it a sale, cancel_reservation returns it, and so does
 the sweeper when it has expired. outcome: reserved; insufficient, it does not fit whatever becomes of open transactions and reservations; pending, it would fit if some of
 them end well; not_found. token: for those functions. ttl: from now, above zero. holder: a label of at most 255 bytes. wait: for
-transactions of others whose end can make it fit, not for reservations. Needs what adjust needs. The room below the maximum is kept, so it can be given back at any time. Under SERIALIZABLE, row
+transactions of others whose end can make it fit, not for reservations. Needs what adjust needs. The room below the maximum is kept, so it can be returned at any time. Under SERIALIZABLE, row
 security, and without shared_preload_libraries the row itself is changed, under its lock. Errors: 22023 the amount is not above zero, not finite or has
 too many digits, or ttl, holder or wait, 55000 no escrow counters, or their triggers do not fire, or the table has got another key, 25006 read-only transaction, IL004 being edited (under SERIALIZABLE and row security).';
 COMMENT ON FUNCTION interlock.reserve(regclass, "any", name, numeric, interlock.seconds, text, interlock.seconds) IS
@@ -27,7 +27,7 @@ other transactions that end or extend it. Errors: IL008 it has expired or ended,
 CREATE FUNCTION interlock.cancel_reservation(token bigint) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.cancel_reservation(bigint) IS
-'Gives back what a reservation has taken; others can take it when this transaction has committed. False when it has expired or ended, or there is none with
+'Returns the amount of a reservation; others can take it when this transaction has committed. False when it has expired or ended, or there is none with
 that token for the caller. For members of the role that has reserved, and for the owner of the table. Waits for other transactions that end or extend it.
 Errors: 55000 the triggers of the escrow counters do not fire.';
 
@@ -57,5 +57,5 @@ CREATE VIEW interlock.reservations WITH (security_barrier) AS
      WHERE m.reads OR (SELECT pg_has_role('pg_read_all_stats', 'USAGE'));
 GRANT SELECT ON interlock.reservations TO PUBLIC;
 COMMENT ON VIEW interlock.reservations IS
-'Reservations of escrow counters: those of the caller''s roles and tables, and those of tables of which the caller may read the column and the
-key, but not of tables whose rows row security hides from the caller. pg_read_all_stats sees all, without the key and the amount where it may not read them. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';
+'Reservations of escrow counters. The caller sees those of its roles and tables, and those of tables whose column and key it may read. Tables
+whose rows row security hides from the caller are left out. pg_read_all_stats sees all, without the key and the amount that it may not read. token: null for users who may not end it. expired: the deadline has passed, and the sweeper has not yet returned the amount.';

@@ -33,7 +33,7 @@ static bool return_expired(const EscrowCounter& counter, bool wait, int64* count
     Expired expired = lock_expired(counter.id, wait, sweep_batch);
     int64 sum = add_expired(*counter.column, &expired);
     if (expired.count > 0 && !enter_untested(counter, {sum, -sum}, wait))
-        return wait; // having waited: there is no such row, to which it could be given back
+        return wait; // having waited: there is no such row, to which it could be returned
     delete_expired(expired);
     *count += expired.count;
     return expired.is_all;
@@ -111,7 +111,7 @@ static DuePage read_due_of(Oid rel, const EscrowColumn& column, const text* key)
         4, types, values, key != nullptr ? nullptr : "  n ");
 }
 
-// The table or the counter was dropped: there is nothing to give it back to.
+// The table or the counter was dropped: there is nothing to return it to.
 static bool drop_expired(int64 counter, int64* count) {
     Expired expired = lock_expired(counter, false, sweep_batch);
     delete_expired(expired);
@@ -178,7 +178,7 @@ static TimestampTz next_deadline(TimestampTz now) {
 }
 
 // Where the run begins: at the deadline of any reservation, as tokens are random numbers, so that
-// those which cannot be given back, however many, do not keep others from their turn. With the
+// those which cannot be returned, however many, do not keep others from their turn. With the
 // oldest if that one has not expired.
 static TimestampTz any_expired(TimestampTz now) {
     TimestampTz found = read_deadline(

@@ -1,4 +1,4 @@
-// reserve, and the verbs that end or extend a reservation.
+// reserve, and the functions that end or extend a reservation.
 
 #include "escrow/adjust.h"
 #include "escrow/reservation.h"

@@ -1,21 +1,21 @@
-// Reading the tables of escrow counters by their indexes, without statements.
+// Reads the tables of escrow counters by their indexes, without statements.
 #pragma once
 
 #include "table/own_table.h"
 
 namespace interlock::escrow {
 
-// The newest there is. Raises 25000 in parallel mode, which has none.
+// The newest snapshot. Raises 25000 in parallel mode, which has none.
 inline Snapshot latest_snapshot() {
     PreventCommandIfParallelMode("a function of escrow counters");
     return GetLatestSnapshot();
 }
 
-// The rows of one scan; visit(table, tuple) until it returns false.
+// Calls visit(table, tuple) for the rows of one scan until it returns false.
 template <typename Visit>
 void scan_rows(const char* table, const char* index, LOCKMODE mode, Snapshot snapshot,
                ScanKeyData* keys, int count, Visit&& visit) {
-    // The lock of the table keeps REINDEX CONCURRENTLY from dropping the index that has the name.
+    // The lock of the table prevents that REINDEX CONCURRENTLY drops the index with the name.
     Relation rel = table_open(internal_table(table), mode);
     Oid found = get_relname_relid(index, internal_schema());
     if (!OidIsValid(found))

@@ -54,7 +54,7 @@ Datum set_escrow(PG_FUNCTION_ARGS) {
         if (!total.is_at_most(counter->limits.most))
             refuse_argument(
                 "value", "leaves no room for what is reserved",
-                "View interlock.reservations shows what is reserved, beside the value.");
+                "View interlock.reservations shows what is reserved in addition to the value.");
     }
     if (!write_value(*counter, wanted))
         raise_suppressed(row.rel);

@@ -1,16 +1,17 @@
-// What the current transaction has done to entries and rows of counters, until it ends.
+// What the current transaction has done to entries and rows of counters. It lasts until the
+// transaction ends.
 #pragma once
 
 #include "escrow/memory.h"
 
 namespace interlock::escrow {
 
-// Room for one more item, so that note_grant raises nothing (E1).
+// Makes room for one more item, so that note_grant() raises nothing (E1).
 void need_grant_room();
 void note_grant(EscrowEntry* entry, const Part& part);
-Effects own_effects(const EscrowEntry* entry); // of this transaction on the entry
+Effects own_effects(const EscrowEntry* entry); // of this transaction
 
-// Rows that the transaction has written itself: their counters are not loaded (E7).
+// Rows that the transaction itself has written. Their counters are not loaded (E7).
 void note_own_row(int64 counter);
 bool wrote_row_of(int64 counter);
 

@@ -18,8 +18,8 @@ static bool has_table_privileges(const TableInfo* info, AclMode needed) {
     return pg_class_aclmask(info->relid, GetUserId(), needed, ACLMASK_ALL) == needed;
 }
 
-// The statement finds the table by its schema (RangeVarGetRelid, LookupExplicitNamespace), a verb
-// by its oid.
+// The statement finds the table by its schema (RangeVarGetRelid, LookupExplicitNamespace), a
+// function by its oid.
 static bool may_use_schema(Relation rel) {
     return check_schema_privilege(RelationGetNamespace(rel), GetUserId()) == ACLCHECK_OK;
 }
@@ -151,8 +151,8 @@ bool session_is_eligible() {
            ExecutorCheckPerms_hook == nullptr;
 }
 
-// Above READ COMMITTED a row that is newer than the snapshot is 40001, and SERIALIZABLE notes what
-// is read (PredicateLockTID): the statement does both.
+// Above READ COMMITTED a row that is newer than the snapshot raises 40001, and SERIALIZABLE notes
+// what is read (PredicateLockTID): the statement does both.
 bool transaction_is_eligible() { return session_is_eligible() && !IsolationUsesXactSnapshot(); }
 
 // CREATE INDEX, REINDEX and CLUSTER call the functions of an index's expressions while it is being

@@ -1,9 +1,10 @@
-// Which reads and writes of one row run without a statement: all the rules, each with its reason
-// (execution/eligible.cpp). The rest runs as a statement; either does the same.
+// Which reads and writes of one row run without a statement. All rules are here, and
+// execution/eligible.cpp has the reason for each. Other reads and writes run as a statement, with
+// the same result.
 //
-// The rule behind the rules: without a statement we make the calls that the executor would make for
-// that statement. A case is eligible where these calls are known, and are calls of the server's own
-// functions in the same order.
+// The principle of all rules: without a statement the library makes the calls that the executor
+// would make for that statement. A case is eligible if these calls are known, and call only the
+// server's own functions in the same order.
 #pragma once
 
 #include "execution/probe.h"
@@ -15,24 +16,26 @@ namespace interlock::inline execution {
 struct RowInsert;
 struct RowWrite;
 
-// The session: false also when the administrator has turned it off (interlock.direct_execution).
+// Whether the session is eligible. False also if the administrator has turned it off
+// (interlock.direct_execution).
 bool session_is_eligible();
 
-// The session and its transaction.
+// Whether the session and its transaction are eligible.
 bool transaction_is_eligible();
 
-// The table, for reading and for writing its rows.
+// Whether the table is eligible, for reading and for writing its rows.
 bool table_is_eligible(Relation rel);
 
-// All of these, the caller, who needs these privileges on the whole table, and the kind of write.
-// They read catalogs of the server only, and run no code of others.
+// Check the session, the transaction, the table, the kind of read or write, and the caller, who
+// needs these privileges on the whole table. They read only catalogs, and run no code of other
+// roles.
 bool may_read_without_statement(Relation rel, const TableInfo* info, const UniqueKey& by,
                                 RowLock lock);
 bool may_update_without_statement(const KeyedRow& row);
 bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* named);
 
-// The write itself: its expressions and assignments. Call it before may_update_without_statement(),
-// which may have been called for other rows of the table already.
+// Checks the expressions and assignments of one write. Call it before
+// may_update_without_statement(), which may have been called for other rows of the table already.
 bool is_said_without_statement(const RowWrite& write);
 
 void define_direct_settings();

@@ -1,10 +1,10 @@
 // What a write computes and compares, as data. The same expression becomes the text of a statement,
-// or is evaluated over a row without one, as the executor would evaluate that text: with SQL's
-// rules for null, the operators and collations of the types, the same errors, and the same
-// short-circuits.
+// or is evaluated for a row without a statement. The evaluation does what the executor would do for
+// that text: SQL's rules for null, the operators and collations of the types, the same errors, and
+// the same short-circuits.
 //
-// The set has what the verbs need, and no more. A new term needs its text and its value in
-// expression.cpp, and a verb's case in test/sql/direct_*.sql, which compare the two.
+// There are only the terms that the SQL functions need. A new term needs its text and its value in
+// expression.cpp, and a function's case in test/sql/direct_*.sql, which compare the two.
 #pragma once
 
 #include "table/plan.h"
@@ -13,16 +13,16 @@
 namespace interlock::inline execution {
 
 enum class Term : uint8 {
-    kColumn,     // of the row as it was
+    kColumn,     // the value in the row before the write
     kValue,      // a parameter
-    kLiteral,    // a part of the statement's text: the same in each write of one PlanKind
+    kLiteral,    // part of the statement's text: the same in all writes of one PlanKind
     kClock,      // clock_timestamp()
     kNextNumber, // nextval() of a sequence of the extension
     kEqual,   // =, >, >= and <= of pg_catalog: integers of any size, or times of one type; = also
     kGreater, // of texts
     kAtLeast,
     kAtMost,
-    kSame, // the = of the type's default operator class; of a column and a value
+    kSame, // the = of the type's default operator class, of a column and a value
     kIsNull,
     kNot,
     kOr,
@@ -34,21 +34,21 @@ enum class Term : uint8 {
 
 struct Expression {
     Term term;
-    bool asks_clock;   // it, or an operand, is kClock
+    bool asks_clock;   // the expression or an operand is kClock
     AttrNumber column; // kColumn
     Oid type;          // of its value, and
     int32 typmod;      // -1: none
-    Oid collation;     // of the column it is or compares; InvalidOid: the type's own
+    Oid collation;     // of the column that it is or compares; InvalidOid: the type's own
     union {
         NullableDatum value;   // kValue, kLiteral
-        const char* name;      // kNextNumber: of the sequence
+        const char* name;      // kNextNumber: the sequence
         const FmgrInfo* equal; // kSame
     };
     const Expression* operands[3];
 };
 
-// The expressions of one write, on the stack of the function that makes it: to make and evaluate
-// them allocates nothing but values by reference.
+// The expressions of one write. It lives on the stack of the function that builds it. Building and
+// evaluating expressions allocates only values by reference.
 class Expressions {
 public:
     explicit Expressions(const TableInfo* info) : info_(info), next_(expressions_) {}
@@ -72,7 +72,7 @@ public:
         return this->value(type, NullableDatum{value, false});
     }
     const Expression* text(const char* value); // null for null
-    // A value as the column stores it, cut or rounded to the column's size already.
+    // A value as the column stores it: already cut or rounded to the column's size.
     const Expression* stored_value(AttrNumber attnum, NullableDatum value);
 
     const Expression* literal(Oid type, NullableDatum value) {
@@ -130,8 +130,8 @@ public:
         return combine(Term::kSuccessor, INT8OID, operand, operand);
     }
 
-    // Whether something is compared by a function that is not the server's own for numbers, times
-    // and texts of the default collation.
+    // Whether an expression compares with a function other than the server's own functions for
+    // numbers, times, and texts of the default collation.
     bool compares_otherwise() const { return compares_otherwise_; }
     int count() const { return static_cast<int>(next_ - expressions_); }
     const Expression& operator[](int i) const { return expressions_[i]; }
@@ -148,9 +148,9 @@ private:
         expression->asks_clock = false;
         return expression;
     }
-    // Of one operand, the left one, or of two. The collation is the one that the parser derives: a
-    // column's own beats the default one, which parameters and literals have (merge_collation_state
-    // in parse_collate.c).
+    // An operator with one operand (the left one) or two. It has the collation that the parser
+    // would derive: a column's own collation takes precedence over the default collation of
+    // parameters and literals (merge_collation_state in parse_collate.c).
     Expression* combine(Term term, Oid type, const Expression* left, const Expression* right) {
         Expression* expression = add(term, type);
         expression->operands[0] = left;
@@ -171,10 +171,10 @@ static_assert(std::is_trivially_destructible_v<Expressions>);
 
 // --- As text ----------------------------------------------------------------------------------
 
-// Adds the expression over the row t, and its parameters.
+// Adds the text of the expression for the row t, and its parameters.
 void add_expression(Statement* statement, const TableInfo* info, const Expression& expression);
 
-// Adds the parameters' values, in the order in which add_expression adds the parameters.
+// Adds the values of the parameters, in the order in which add_expression() adds the parameters.
 void add_values(Parameters* parameters, const Expression& expression);
 
 // --- Without a statement ----------------------------------------------------------------------
@@ -192,16 +192,16 @@ inline NullableDatum evaluate(const Expression& expression, TupleTableSlot* row)
     return evaluate_term(expression, row);
 }
 
-// Whether a condition is true of the row, neither false nor null: as ExecQual.
+// Whether a condition is true for the row, and neither false nor null, as in ExecQual.
 inline bool is_met(const Expression& condition, TupleTableSlot* row) {
     NullableDatum value = evaluate(condition, row);
     return !value.isnull && DatumGetBool(value.value);
 }
 
-// Whether assigned_value can convert the expression for that column as an UPDATE does.
+// Whether assigned_value() can convert the expression for that column as an UPDATE does.
 bool can_assign(Form_pg_attribute column, const Expression& expression);
 
-// The expression's value as an assignment to the column converts it: raises 22001 for a text that
+// The expression's value, converted as in an assignment to the column. Raises 22001 for a text that
 // is too long.
 NullableDatum assigned_value(Form_pg_attribute column, const Expression& expression,
                              TupleTableSlot* row);

@@ -1,19 +1,19 @@
-// The INSERT of one row with a key, said once as data:
+// The INSERT of one row with a key, described as data:
 //
 //     INSERT INTO table (...) VALUES (...) ON CONFLICT (key) DO NOTHING RETURNING ...
 //
-// for a caller that has just looked for the key and found none. It runs as that statement, or
-// without one by the calls that the server's executor would make for it, with the same waits,
-// triggers, checks and errors. Where it is not eligible (execution/eligible.h), the statement runs.
-// execution/update.h lists what differs.
+// It is for a caller that has just looked for the key and found no row. It runs without a statement
+// if it is eligible (execution/eligible.h): then it makes the calls that the server's executor
+// would make, with the same waits, triggers, checks and errors. Otherwise it runs as that
+// statement. execution/update.h lists the differences.
 #pragma once
 
 #include "execution/row_insert.h"
 
 namespace interlock::inline execution {
 
-// False when nothing was inserted: the key is there, or a trigger or rule suppresses the row.
-// `returned` gets the columns asked for, in the current context.
+// Returns false if nothing was inserted: there is a row with the key, or a trigger or rule
+// suppressed the row. `returned` gets the wanted columns, in the current context.
 bool insert_row(const RowInsert& insert, NullableDatum* returned);
 
 } // namespace interlock::inline execution

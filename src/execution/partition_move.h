@@ -1,5 +1,5 @@
-// Rows that an UPDATE moves to another partition: the server deletes them in one and inserts them
-// into the other.
+// Rows that an UPDATE moves to another partition. The server deletes such a row in one partition
+// and inserts it into the other.
 #pragma once
 
 #include "execution/row_change.h"
@@ -7,13 +7,13 @@
 
 namespace interlock::inline execution {
 
-// The partition that the update moves the row to; InvalidOid when it stays, or fits nowhere. Runs
-// only the code that the server runs to route the row.
+// The partition to which the update moves the row. InvalidOid if the row stays, or fits into no
+// partition. Runs only the code that the server also runs to find the partition.
 Oid new_partition(const RowChange& change);
 
-// Raises 55000 when the update moves the row to a partition where a BEFORE INSERT trigger of others
-// fires in this session (table/last_word.h). For our BEFORE UPDATE triggers, once they have checked
-// the row.
+// Raises 55000 if the update moves the row to a partition in which a BEFORE INSERT trigger of
+// others fires in this session (table/last_word.h). The extension's BEFORE UPDATE triggers call it
+// after they have checked the row.
 void refuse_unchecked_move(const RowChange& change);
 
 } // namespace interlock::inline execution

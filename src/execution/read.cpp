@@ -130,7 +130,7 @@ static bool read_by_statement(const RowRead& read, NullableDatum* values) {
         TablePlan plan = plan_of(shape, [&](Statement* statement) { say(statement, read); });
         Parameters parameters(read.row.key->by->count);
         add_key(&parameters, *read.row.key);
-        // What does not wait is counted by the verb.
+        // What does not wait is counted by the function.
         CountedKind kind =
             read.lock.wait == RowWait::kWait ? read.lock.counted_as : CountedKind::kNone;
         count_errors(line_of(read.row.info, kind),

@@ -1,9 +1,9 @@
-// Reading or locking one row by its key, said once as data:
+// Reading or locking one row by its key, described as data:
 //
 //     SELECT ... FROM ONLY table WHERE key = ... [FOR ...]
 //
-// It runs as that statement, or without one as the server's executor would do it where the case is
-// eligible (execution/eligible.h).
+// It runs without a statement if it is eligible (execution/eligible.h): then it does what the
+// server's executor would do. Otherwise it runs as that statement.
 #pragma once
 
 #include "execution/probe.h"
@@ -15,22 +15,22 @@ namespace interlock::inline execution {
 
 struct RowRead {
     KeyedRow row;
-    PlanKind kind; // with the columns and the lock it says all that the statement's text depends on
+    PlanKind kind; // with the columns and the lock, all that the statement's text depends on
     const AttrNumber* columns;
     int count;
     RowLock lock = {};
     bool by_index = false;       // PlanShape::by_index
     bool* is_busy = nullptr;     // gets StoredRow::is_busy
-    ItemPointer place = nullptr; // gets that of the row, when it is read without a statement
+    ItemPointer place = nullptr; // gets the place of the row, if it is read without a statement
 };
 
-// Whether there is such a row, as a fresh snapshot sees it, or its newest version once locked.
-// `values` gets the columns, in the current context.
+// Whether there is such a row. `values` gets the columns in the current context, as a fresh
+// snapshot sees them, or from the newest version after locking it.
 bool read_row(const RowRead& read, NullableDatum* values);
 
 // --- Without a statement ----------------------------------------------------------------------
 
-// What reads of rows of one table by one of its keys share.
+// What several reads of rows of one table by the same key share.
 struct DirectReads {
     Relation rel;
     const TableInfo* info;
@@ -41,12 +41,12 @@ struct DirectReads {
     TupleTableSlot* slot;
 };
 
-// False when the case is not eligible; nothing was done then.
+// Returns false if the case is not eligible. Then nothing was done.
 bool begin_direct_reads(DirectReads* reads, Relation rel, const TableInfo* info,
                         const UniqueKey* by, RowLock lock);
 
-// Whether there is such a row. It calls visit(row) with the row as a fresh snapshot sees it, or its
-// newest version once locked, which is valid until visit returns.
+// Whether there is such a row. Calls visit(row) with the row as a fresh snapshot sees it, or with
+// the newest version after locking it. The row is valid until visit() returns.
 bool read_next_directly(const DirectReads& reads, const Key& key, RowCallback visit);
 
 void end_direct_reads(const DirectReads& reads);
@@ -60,7 +60,7 @@ bool read_next_directly(const DirectReads& reads, const Key& key, Visit&& visit)
     return read_next_directly(reads, key, RowCallback{tell, &visit});
 }
 
-// The same for one row alone.
+// The same for a single row.
 template <typename Visit>
 DirectOutcome read_directly(const KeyedRow& row, RowLock lock, Visit&& visit) {
     DirectReads reads;

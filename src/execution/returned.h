@@ -1,4 +1,5 @@
-// The table of a read or a write, and the columns of a row that it returns.
+// The table of a read or write in the text of its statement, and the columns of a row that it
+// returns.
 #pragma once
 
 #include "table/plan.h"
@@ -6,14 +7,14 @@
 
 namespace interlock::inline execution {
 
-// A copy in the current context.
+// A copy of the value in the current context.
 NullableDatum copy_of(Form_pg_attribute column, NullableDatum value);
 
-// The table of a statement: without the tables that inherit from it (ONLY); of a table of the
-// extension, with them.
+// The table of a statement. Tables that inherit from it are left out (ONLY), except for a table of
+// the extension.
 const char* target_of(Relation rel, const TableInfo* info);
 
-// t.column, ... behind `before`; nothing when there are none.
+// Adds `before` and t.column, ... to the statement. Adds nothing if there are no columns.
 void add_returned(Statement* statement, const char* before, const TableInfo* info,
                   const AttrNumber* columns, int count);
 
@@ -21,8 +22,8 @@ void add_returned(Statement* statement, const char* before, const TableInfo* inf
 void copy_columns(TupleTableSlot* row, const AttrNumber* columns, int count,
                   NullableDatum* returned);
 
-// The same of the first row that the statement has returned. Call inside with_spi. Raises what
-// require_result() does where the columns are of other types than in the metadata.
+// Copies the columns of the first row that the statement has returned. Call it inside with_spi.
+// Raises what require_result() raises if the columns have other types than in the metadata.
 void copy_result(const TableInfo* info, const AttrNumber* columns, int count,
                  NullableDatum* returned);
 

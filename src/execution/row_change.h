@@ -1,6 +1,7 @@
-// What this library's BEFORE UPDATE triggers decide about an update of one row: for the triggers,
-// and for a verb that writes the row without the server's trigger manager. They read only the row,
-// the writer's name and the clock, and change nothing: a second call for the same row is safe.
+// What this library's BEFORE UPDATE triggers decide about an update of one row. The triggers call
+// it, and so does a function that writes the row without the server's trigger manager. The checks
+// read only the row, the writer's name and the clock, and change nothing. So they can be called
+// twice for the same row.
 #pragma once
 
 #include "table/relation.h"
@@ -8,10 +9,11 @@
 
 namespace interlock::inline execution {
 
-// A concept's verb while it writes a row, for the concept's own check, which recognizes its verbs
-// by `run`. The concept derives its own type from it.
+// A concept's function while it writes a row. The concept's own check recognizes its functions by
+// `run`. The concept derives its own type from this one.
 struct WritingVerb {
-    // Runs body(closure), which writes the row, such that the concept's triggers know it too.
+    // Runs body(closure), which writes the row, so that the concept's triggers know this function
+    // too.
     void (*run)(const WritingVerb& verb, void (*body)(void* closure), void* closure);
 };
 
@@ -26,21 +28,21 @@ struct RowChange {
     const TableInfo* info;
     TupleTableSlot* old_row;
     TupleTableSlot* new_row;
-    const Bitmapset* assigned; // the columns that SET names, by tg_updatedcols' numbers
-    const WritingVerb* verb;   // whose own write it is; null for any other
+    const Bitmapset* assigned; // the columns that SET names, numbered as in tg_updatedcols
+    const WritingVerb* verb;   // the function whose own write it is; null for any other write
     bool changed = false;      // a check has put another value into the new row
 };
 
-// Asks all checks that fire in this session (TablePart::check in table/part.h), for a table with
-// TableInfo::only_row_checks. Returns false when the row must not be written.
+// Calls all checks that fire in this session (TablePart::check in table/part.h), for a table with
+// TableInfo::only_row_checks. Returns false if the row must not be written.
 bool decide(RowChange* change);
 
-// For the checks: puts what one decides into a column of the new row, whose tuple, if it has one,
-// is no longer its own then.
+// Used by the checks: puts a value into a column of the new row. If the new row has a tuple, the
+// tuple no longer belongs to it afterwards.
 void put(RowChange* change, AttrNumber attnum, NullableDatum value);
 
-// The change that a trigger was called for, and the tuple that it returns once the change is
-// checked.
+// The change for which a trigger was called, and the tuple that the trigger returns after the
+// check.
 RowChange change_of(const TriggerData* trigger, const TableInfo* info);
 HeapTuple tuple_to_write(const RowChange& change, HeapTuple given);
 

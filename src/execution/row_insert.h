@@ -6,7 +6,7 @@
 
 namespace interlock::inline execution {
 
-// A column that the INSERT names, and a value of that type.
+// A column that the INSERT names, with a value of the given type.
 struct NamedValue {
     AttrNumber attnum;
     Oid type;
@@ -17,18 +17,18 @@ struct NamedValue {
 struct RowInsert {
     Relation rel;
     const TableInfo* info;
-    PlanKind kind; // with the columns it says all that the statement's text depends on
+    PlanKind kind; // with the columns, all that the statement's text depends on
     const NamedValue* values;
     int count;
     const AttrNumber* returned; // columns of the row as it was stored
     int returned_count;
     bool by_index = false;         // PlanShape::by_index
-    const UniqueKey* by = nullptr; // that names the row; null: the table's key
-    // Set by insert_row(): a trigger kept the row from being inserted (RowWrite::was_suppressed).
+    const UniqueKey* by = nullptr; // the key that names the row; null: the table's key
+    // Set by insert_row(): a trigger prevented the insert (RowWrite::was_suppressed).
     mutable bool was_suppressed = false;
 };
 
-// The key whose conflicts end in nothing.
+// The key of ON CONFLICT DO NOTHING.
 inline const UniqueKey& arbiter_of(const RowInsert& insert) {
     return insert.by != nullptr ? *insert.by : insert.info->key;
 }

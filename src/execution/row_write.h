@@ -10,34 +10,34 @@ namespace interlock::inline execution {
 
 enum class RowAction : uint8 { kUpdate, kDelete };
 
-// An assignment of SET; without a value the column is named and keeps what it has.
+// An assignment of SET. Without a value, SET names the column and the column keeps its value.
 struct Assignment {
     AttrNumber column;
     const Expression* value;
 };
 
-// Lives on the stack of the function that creates it. The expressions point into it, so it is
-// neither copied nor returned.
+// Lives on the stack of the function that creates it. The expressions point into it, so it must not
+// be copied or returned.
 struct RowWrite {
-    // With the columns that SET names, `kind` and `variant` say all that the statement's text
-    // depends on: its plan is found by them (table/plan.h).
+    // `kind`, `variant` and the columns that SET names are all that the statement's text depends
+    // on. The plan is found by them (table/plan.h).
     RowWrite(const KeyedRow& keyed_row, PlanKind plan_kind, RowAction what = RowAction::kUpdate)
         : row(keyed_row), kind(plan_kind), action(what), terms(keyed_row.info) {}
     RowWrite(const RowWrite&) = delete;
     RowWrite& operator=(const RowWrite&) = delete;
 
-    // What the verb's caller gave, in the columns' own types; at most once, and before what the
-    // verb sets itself.
+    // The changes that the caller of the SQL function passed, in the columns' own types. To be
+    // called at most once, and before the assignments of the function itself.
     void set(const Changes& given);
     void set(AttrNumber column, const Expression* value);
     void keep(AttrNumber column);
-    // ANDs it with the conditions so far.
+    // Adds a condition. All conditions must be met.
     void require(const Expression* condition) {
         if (condition_count == kMostConditions)
             elog(ERROR, "a write has too many conditions");
         conditions[condition_count++] = condition;
     }
-    // Returns the column of the row as it was stored.
+    // Adds a column to be returned from the row as it was stored.
     void returns(AttrNumber column);
 
     static constexpr int kMostAssignments = 20;
@@ -49,19 +49,20 @@ struct RowWrite {
     AttrNumber variant = 0; // PlanShape::subject
     bool by_index = false;  // PlanShape::by_index
     RowAction action;
-    // The verb whose write it is: for decide(), and for other triggers that check it.
+    // The function whose write it is. decide() passes it to the checks, and other triggers that
+    // check the row find it too.
     const WritingVerb* verb = nullptr;
-    // Set by write_row(): a trigger or check kept the row from being written. Another attempt would
-    // run their code again. A statement does not say so, except where no row changes meanwhile
-    // (REPEATABLE READ and above).
+    // Set by write_row(): a trigger or check prevented the write. Another attempt would run its
+    // code again. A write by a statement sets it only if no row changes meanwhile (REPEATABLE READ
+    // and above).
     mutable bool was_suppressed = false;
-    // Checks conditions only after the row is locked: for a condition on the clock, which may
-    // become false during a wait.
+    // Checks conditions only after the row is locked. It is needed for a condition on the clock,
+    // which may become false during a wait.
     bool lock_first = false;
 
     Expressions terms;
     const Changes* changes = nullptr;
-    Bitmapset* columns = nullptr; // that SET names
+    Bitmapset* columns = nullptr; // the columns that SET names
     int assignment_count = 0;
     int condition_count = 0;
     int returned_count = 0;

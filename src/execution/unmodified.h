@@ -1,4 +1,4 @@
-// Tables of the extension that are unmodified: as CREATE EXTENSION created them.
+// Whether a table of the extension is unmodified, that is, as CREATE EXTENSION created it.
 #pragma once
 
 #include "table/made_column.h"
@@ -16,16 +16,16 @@ struct OwnTable {
     int key_count;
 };
 
-// Whether these columns and the key are unmodified; other columns may follow. The metadata caches
+// Whether these columns and the key are unmodified. Other columns may follow. The metadata caches
 // the answer.
 bool is_unmodified(const OwnTable& table, const TableInfo* info);
 
-// The metadata for the text of a statement on the table. If its owner has altered it, the original
-// columns and key, so that the server raises the right error. Those are valid for the statement's
-// text only (execution/eligible.h).
+// The metadata for the text of a statement on the table. If its owner has altered the table, it has
+// the original columns and key, so that the server raises the right error. It is then valid only
+// for the text of a statement (execution/eligible.h).
 const TableInfo* unmodified_info(const OwnTable& table, const TableInfo* info);
 
-// The table that has the name once it is locked; null: others drop it or put another in its place.
+// The table that has the name after locking it. Null if others have dropped or replaced it.
 Relation try_open(const OwnTable& table, LOCKMODE mode);
 
 } // namespace interlock::inline execution

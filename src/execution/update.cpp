@@ -347,7 +347,7 @@ static DirectOutcome outcome_of(Written written) {
     }
 }
 
-// Other code, if any runs, must see which verb writes. Whether any runs is known only after the
+// Other code, if any runs, must see which function writes. Whether any runs is known only after the
 // execution is open, as opening it may process invalidations.
 static bool must_show_verb(const Execution& execution) {
     const RowUpdate& update = *execution.update;

@@ -26,7 +26,7 @@ BEGIN ATOMIC
     UNION ALL
     SELECT r.tgrelid::regclass, 'broken', format('the history is in table %s of another owner: writes are refused', r.tgconstrrelid::regclass),
            -- No statement: roles with TRIGGER on one of the tables can have made the trigger, to get the other one.
-           format('a superuser decides: if the table is the history, ALTER TABLE ... OWNER TO gives it back; if not, drop trigger "%s"', r.tgname),
+           format('a superuser decides: if the table is the history, ALTER TABLE ... OWNER TO returns it; if not, drop trigger "%s"', r.tgname),
            'history'
       FROM recorded r
      WHERE r.relowner <> r.history_owner

@@ -1,4 +1,4 @@
-// Enabling and disabling version history: the table beside the table, and the triggers.
+// Enabling and disabling version history: the history table, and the triggers.
 
 #include "history/history.h"
 
@@ -156,7 +156,7 @@ static void check_ignored_columns(Relation rel, const TableInfo* info,
         if (versioning != nullptr && column == versioning->column)
             ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                             errmsg("version column \"%s\" cannot be ignored", name),
-                            errhint("Leave it out: an update that moves nothing beside it and "
+                            errhint("Leave it out: an update that moves only it and "
                                     "ignored columns is ignored.")));
     }
 }

@@ -23,12 +23,12 @@ CREATE FUNCTION interlock.enable_history(
     notify text = 'off', record_markers boolean = false) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interlock.seconds, name[], text[], text, boolean) IS
-'Records every version of every row, for all writers, in <table>_history beside the table: a table of the same owner, who
+'Records every version of every row, for all writers, in <table>_history next to the table: a table of the same owner, who
 grants SELECT on it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
 are given; without both for ever. An UPDATE that changes ignore_columns alone, and whatever a writer of ignore_writers writes (set_writer,
 or a default of grant_writer), has no entry and is summed up in operation_log; an UPDATE that moves the marker of a row alone has neither,
 unless record_markers. notify: on sends {table} once for each transaction on channel interlock_history, full {table, key} for each row.
-Calling it again sets all of that anew. A history table that disable_history left is used again.
+Calling it again replaces all of these settings. A history table that disable_history left is used again.
 For the owner of the table, who needs CREATE on its schema. Waits for all users of the table (ACCESS EXCLUSIVE).
 Errors: 42501 not the owner, or no CREATE, 55000 no key, a partition, or one of its partitions has a history of its own, 42703 no such column,
 22023 keep_versions below one, keep_for not above zero or above ten years, a column of the key or the version is ignored, a name twice, more than
@@ -50,10 +50,10 @@ CREATE FUNCTION interlock.row_history(
     OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint, OUT writer_from text) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.row_history(regclass, text) IS
-'The entries of one row, oldest first: its counter if it is versioned, the clock when it was written, the writer, the
-operation (insert, update, delete, truncate, moved: to another key), the row (the last one, if it was deleted), the changed columns and their
-previous values, the role, and where the writer is from: set_writer, role (its default), or holder (save_row, set_holder: nobody grants holders). Needs SELECT on the table and on its history table, whose row security holds. Sees what a
-statement of its own would see at that level. Errors: 42501, 55000 no history or no key, 22004, 22023 and what the key''s type raises.';
+'The entries of one row, oldest first. An entry has the counter of a versioned row, the time by the clock, the writer, the operation (insert,
+update, delete, truncate, moved: to another key), the row (after a delete the last row), the changed columns and their previous values, and the
+role. It also says where the writer is from: set_writer, role (its default), or holder (save_row, set_holder: no grant is needed). Needs SELECT on the table and on its history table, whose row security applies. Sees what a
+separate statement would see at that isolation level. Errors: 42501, 55000 no history or no key, 22004, 22023 and what the key''s type raises.';
 COMMENT ON FUNCTION interlock.row_history(regclass, "any") IS
 'As row_history(regclass, text), for a key of another type.';
 
@@ -62,8 +62,8 @@ CREATE FUNCTION interlock.row_as_of(rel regclass, key text, at timestamptz) RETU
 CREATE FUNCTION interlock.row_as_of(rel regclass, key "any", at timestamptz) RETURNS jsonb
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.row_as_of(regclass, text, timestamptz) IS
-'The row as it was at that time by the clock of its writers, as far as its history shows; null when there was none, or when the
-history does not reach back that far. A row without an entry since history was enabled is read from the table.
+'The row at that time, by the clock of its writers, as its history shows it. Null if there was no row, or if the history does not
+reach back that far. A row without an entry since history was enabled is read from the table.
 Needs SELECT on the table and on its history table. Errors: as row_history.';
 COMMENT ON FUNCTION interlock.row_as_of(regclass, "any", timestamptz) IS
 'As row_as_of(regclass, text, timestamptz), for a key of another type.';
@@ -87,9 +87,9 @@ CREATE FUNCTION interlock.revert_row(
     rel regclass, key "any", to_version bigint, at timestamptz, expected text) RETURNS text
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.revert_row(regclass, text, bigint, timestamptz, bigint) IS
-'Makes a new version of one row with the values that it had: of that version (of a table without a counter: of the entry of row_history with
-that id), or at that time as row_as_of says; give one of both. Returns the new version; null for a table without versions, or versioned by a timestamp. It is
-an UPDATE of the caller and passes every check of the table; columns that have the value already are not written. Left as they are: the key, the version, the
+'Makes a new version of one row with former values. Pass one of two: the version (in a table without a counter the id of an entry of
+row_history), or a time as for row_as_of. Returns the new version; null for a table without versions, or versioned by a timestamp. It is
+an UPDATE of the caller and passes every check of the table; columns that have the value already are not written. Unchanged are: the key, the version, the
 marker, generated columns, ignore_columns of the history, and columns that were added since. expected: the row''s version, null is not compared.
 Needs the privileges of that UPDATE, and SELECT on the row''s columns and on the history table. Errors: P0002 no such row, or the version is not recorded,
 as when it was trimmed; IL001 the row''s version is not the expected one; 55000 no history, or a column of that version is gone; 22023 both or none of to_version and at;
@@ -172,9 +172,9 @@ CREATE FUNCTION interlock.suppress_history(rel regclass = NULL, reason text = NU
     LANGUAGE c AS 'MODULE_PATHNAME';
 REVOKE EXECUTE ON FUNCTION interlock.suppress_history(regclass, text) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.suppress_history(regclass, text) IS
-'Stops recording what this transaction writes to the table, or with null to all tables, until as many restore_history; returns how
-many scopes of that table, or of all, are open. A rollback to a savepoint undoes it, and the end of the transaction ends it. Each
-statement that it hides leaves a line with the reason in operation_log; versions move as usual. A partition stands for its parent.
+'Opens a scope in which writes of this transaction to the table are not recorded; null: writes to all tables. restore_history closes it. Returns
+how many scopes of that table, or of all tables, are open. A rollback to a savepoint undoes it, and the end of the transaction closes it. Each
+hidden statement leaves a line with the reason in operation_log. Versions move as usual. A partition means its parent.
 Only superusers may call it until EXECUTE is granted. Errors: 42501, 55000 no history.';
 
 CREATE FUNCTION interlock.restore_history(rel regclass = NULL) RETURNS integer
@@ -187,7 +187,7 @@ COMMENT ON FUNCTION interlock.restore_history(regclass) IS
 CREATE FUNCTION interlock.resync_sequences(OUT sequence regclass, OUT before bigint, OUT after bigint) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.resync_sequences() IS
-'Sets sequences above what their tables hold, since logical replication carries rows and no sequences: ids of history entries, floors of
-versions, and for superusers tokens of idempotency keys and ids of audits and of the write log. Call it on a subscriber when it takes over, in a
-transaction of its own, after the last change was applied and before the first write. For tables that the caller owns; returns the sequences
-that were moved; it never sets one back. Waits for transactions that have taken values or locked a table, as long as lock_timeout says. A failure of one is a warning.';
+'Sets sequences above the values in their tables, because logical replication carries rows and no sequences. These are ids of history entries and
+starts of versions; for superusers also tokens of idempotency keys, and ids of audits and of the write log. Call it on a subscriber when it takes over, in a
+separate transaction, after the last change was applied and before the first write. For tables that the caller owns. Returns the sequences
+that were moved. It never sets a sequence back. Waits for transactions that have taken values or locked a table, as long as lock_timeout says. A failure of one is a warning.';

@@ -1,15 +1,15 @@
-// Waking readers of a history: a notification on channel interlock_history at commit, for tables
+// Wakes readers of a history by a notification on channel interlock_history at commit, for tables
 // that enable it.
 //
-// Payload {table}: one for each transaction that has recorded something. With 'full', {table, key}:
-// one for each row. Rolled-back savepoints send none.
+// The payload is {table}, once for each transaction that has recorded something. With 'full' it is
+// {table, key}, once for each row. Savepoints that are rolled back send nothing.
 #pragma once
 
 #include "history/history.h"
 
 namespace interlock::history {
 
-// Call as the writing user, for each entry.
+// To be called for each entry, as the writing user.
 void notify_readers(const TableInfo* info, Datum key);
 
 } // namespace interlock::history

@@ -56,9 +56,10 @@ static SeenTransactions read_seen(const char** at, char end) {
         (*at)++;
     uint64 next = U64FromFullTransactionId(ReadNextFullTransactionId());
     if (seen.xmax > next)
-        refuse_argument(kArgument, "is a position of another server, or of a later time",
-                        "Transactions are numbered by the server. After a restore begin anew, with "
-                        "history_position() or null.");
+        refuse_argument(
+            kArgument, "is a position of another server, or of a later time",
+            "Transactions are numbered by the server. After a restore begin again, with "
+            "history_position() or null.");
     return seen;
 }
 

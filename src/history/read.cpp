@@ -73,7 +73,7 @@ static void require_select(Relation entries) {
                          quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
-// In their order. The same transaction number can come again after a restore into another server.
+// In their order. The same transaction number can occur again after a restore into another server.
 static void write_list(Statement* statement, const char* table) {
     statement->add(
         "SELECT h.version, h.changed_at, h.writer, h.operation, h.row_data, h.changed, h.before, "
@@ -165,8 +165,8 @@ static void write_end(Statement* statement, const End& end, const char* table, c
         end.beyond, end.order, end.nowhere, end.order, end.order);
 }
 
-// The row after the last entry up to the time. When the history is complete, only entries from then
-// on count: earlier ones may be from before it was disabled for a while.
+// The row after the last entry up to the time. Only entries since the history is complete count:
+// earlier ones may be from before it was disabled for a while.
 static Answer last_entry(const Question& question, TimestampTz at) {
     Answer answer = {};
     Oid table = question.history->table;

@@ -6,7 +6,7 @@
 // and those that were added later.
 //
 // Isolation: under READ COMMITTED the values are compared with the newest version, after any wait.
-// Under REPEATABLE READ and above a row that changed after the snapshot is 40001.
+// Under REPEATABLE READ and above a row that changed after the snapshot raises 40001.
 
 #include "execution/stored_row.h"
 #include "execution/write.h"

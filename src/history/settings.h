@@ -1,10 +1,10 @@
-// The settings of a table's history, as the arguments of its trigger have them:
+// The settings of a table's history, in the arguments of its trigger:
 //
 //     keep_versions, keep_for, since, notify, markers, ignored columns, ignored writers, key
 //
-// Both lists begin with their length; the key is pairs of a column and its type, up to the end.
-// Columns are known by their names of the day: one that is renamed or dropped is not ignored any
-// more, and its changes are recorded.
+// Each list begins with its length. The key is pairs of a column and its type, up to the last
+// argument. Columns are known by their current names. After a rename, an ignored column is no
+// longer ignored, and its changes are recorded.
 #pragma once
 
 #include "server/name_list.h"
@@ -13,21 +13,21 @@
 namespace interlock::history {
 
 struct HistorySettings {
-    int32 keep_versions; // 0: all
+    int32 keep_versions; // 0: all versions
     int64 keep_for;      // microseconds, 0: for ever
-    TimestampTz since;   // complete from here on but for retention
+    TimestampTz since;   // the history is complete from this time on, except for retention
     Notify notify;
-    bool record_markers; // writes that move the marker of a row alone have an entry
+    bool record_markers; // writes that only move the marker of a row have an entry
     NameList ignored_columns;
     NameList ignored_writers;
     NameList key; // pairs of a column and its type
 };
 
-// False when they are not as enable_history writes them.
+// Reads the settings. Returns false if enable_history does not write such arguments.
 bool read_settings(const Trigger* trigger, HistorySettings* settings);
 List* trigger_arguments(const HistorySettings& settings);
 
-// Whether both ignore the same, so that one history goes on with the other's settings.
+// Whether both ignore the same, so that a history can continue with the other settings.
 bool ignores_the_same(const HistorySettings& left, const HistorySettings& right);
 
 } // namespace interlock::history

@@ -1,7 +1,7 @@
-// Suppressing history: scopes in which writes are not recorded, of one table or of all.
+// Suppressing history: scopes in which writes to one table or to all tables are not recorded.
 //
-// Scopes are counted and nest, follow savepoints, and end with the transaction at the latest,
-// however it ends. They live in this session's memory: no other session is concerned.
+// Scopes nest and are counted. They follow savepoints, and end with the transaction at the latest.
+// They are in the memory of this session and affect no other session.
 #pragma once
 
 #include "server/server.h"
@@ -10,10 +10,10 @@ namespace interlock::history {
 
 struct Suppression {
     bool active;
-    const char* reason; // of the innermost scope; null: none given
+    const char* reason; // of the innermost scope; null: no reason
 };
 
-// Whether writes to the table, the one that the history is enabled on, are suppressed now.
+// Whether writes to the table are suppressed now. `root` is the table where the history is enabled.
 Suppression suppression_of(Oid root);
 
 } // namespace interlock::history

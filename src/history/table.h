@@ -1,10 +1,11 @@
-// The table beside the table: its columns, and writing an entry into it.
+// The history table: its columns, and writing an entry into it.
 //
-// Where the table is unmodified since enable_history, an entry is written without a statement, by
-// the calls that the executor would make for the INSERT: the next value of the sequence, the heap,
-// and the indexes, whose one expression is known. The metadata for that is loaded when the table
-// changes, and cached with the table's other metadata. All other tables take the statement, and all
-// while interlock.direct_execution is off or the executor is watched.
+// If the history table is unmodified since enable_history, an entry is written without a statement.
+// Then the library makes the calls that the executor would make for the INSERT: the next value of
+// the sequence, the heap, and the indexes, whose one expression is known. The metadata for this is
+// cached with the table's other metadata, and loaded again when the table changes. A statement is
+// used for all other history tables, while interlock.direct_execution is off, and while a module
+// watches the executor.
 #pragma once
 
 #include "table/made_column.h"
@@ -13,8 +14,8 @@
 
 namespace interlock::history {
 
-// The columns in their order, of types that schema tools know: the number of the transaction is a
-// bigint, which a full transaction ID fits in.
+// The columns in their order. Schema tools know their types: the transaction is a bigint, which has
+// room for a full transaction ID.
 enum EntryColumn : int {
     kEntryId,
     kEntryKey,
@@ -37,32 +38,32 @@ struct HistoryColumn : MadeColumn {
 };
 extern const HistoryColumn history_columns[kEntryColumns];
 
-// Whether the first columns of the table are these, unmodified: their numbers are those above.
+// Whether the first columns of the table are these columns, unmodified and with these numbers.
 bool has_made_columns(Relation rel);
 
-// Whether it has no others, either.
+// Whether the table also has no other columns.
 bool has_history_columns(Relation rel);
 
-// Whether it has columns of these names and types.
+// Whether the table has columns with these names and types.
 bool has_entry_columns(Relation rel);
 
 struct HistoryIndex {
     Oid oid;
     IndexInfo* info;
-    enum Leads : uint8 { kId, kKeyHash, kTransaction } leads; // before the id, but for kId
+    enum Leads : uint8 { kId, kKeyHash, kTransaction } leads; // column before the id; kId: none
 };
 
-// A table that entries are written into without a statement.
+// A table into which entries are written without a statement.
 constexpr int kHistoryIndexes = 3;
 struct HistoryTable {
-    Oid sequence; // of the ids
+    Oid sequence; // the sequence of the ids
     int index_count;
     HistoryIndex indexes[kHistoryIndexes];
-    uint64 rights_of; // when it was found out whether
-    bool may_write;   // the owner may
+    uint64 rights_of; // state of the privileges when it was checked
+    bool may_write;   // whether the owner may write
 };
 
-// Null for a table that is not a history table or not eligible.
+// The part. Null if the table is no history table, or is not eligible.
 extern int history_table_part;
 inline HistoryTable* history_table_of(const TableInfo* info) {
     return part_of<HistoryTable>(info, history_table_part);
@@ -70,21 +71,21 @@ inline HistoryTable* history_table_of(const TableInfo* info) {
 
 void load_history_table(TableInfo* info, Relation rel);
 
-// Opens the index that leads with it; null if there is none that every snapshot can use. For a
-// table that has_made_columns(). Runs no code of the owner.
+// Opens the index that begins with that column. Null if there is none that every snapshot can use.
+// Only for a table for which has_made_columns() is true. Runs no code of the owner.
 Relation open_history_index(Relation rel, HistoryIndex::Leads wanted);
 
-// Writes an entry with these values and finds its id. Call as the table's owner; for an INSERT that
-// runs no code.
+// Writes an entry with these values and gives it an id. To be called as the table's owner, for an
+// INSERT that runs no code.
 void insert_entry(Relation rel, const TableInfo* info, Datum* values, bool* nulls);
 
-// Whether the table takes the values of an INSERT without calling code of others: its types are the
-// server's, while a domain has checks, and another type may have casts.
+// Whether an INSERT of these values calls no code of other roles. All types must belong to the
+// server, because a domain has checks, and another type may have casts.
 bool has_types_of_server(Relation rel);
 
-// Runs body(rel, info), which inserts into an open history table, as its owner and past its
-// policies; restricted when the INSERT would run code of others that is on the table. Closes the
-// table. A table whose definition is known has only our constraints.
+// Runs body(rel, info), which inserts into an open history table, as the table's owner and without
+// row security. If the INSERT would run code of others that belongs to the table, it is restricted.
+// Closes the table. A table with a known definition has only constraints of the extension.
 template <typename Body>
 void inserting_as_owner(Relation rel, Body&& body) {
     const TableInfo* info = table_info(rel);

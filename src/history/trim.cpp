@@ -135,7 +135,7 @@ static void write_position(Oid history, int64 position) {
     });
 }
 
-// Whether the owner has emptied the table and its numbers have begun anew, behind the position.
+// Whether the owner has emptied the table and its numbers have begun again, behind the position.
 static bool has_restarted(const History* history, int64 position) {
     TablePlan plan = plan_of({history->table, PlanKind("history_last")}, [&](Statement* statement) {
         statement->add("SELECT pg_catalog.max(id) FROM %s", qualified_name(history->table));

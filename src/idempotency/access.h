@@ -1,9 +1,9 @@
-// The verbs of idempotency use interlock.idempotency with the rights of its owner, for callers with
-// a grant of the scope (idempotency/grant.h). Arguments are evaluated before, and run_once runs its
-// command outside of this.
+// The functions for idempotency access interlock.idempotency with the rights of its owner, for
+// callers with a grant of the scope (idempotency/grant.h). They evaluate their arguments before
+// that, and run_once runs its command outside of it.
 //
-// So row security does not apply: a policy on the table neither hides nor protects a key from the
-// verbs. Scopes do that.
+// So row security does not apply: a policy on the table neither hides nor protects a key from these
+// functions. Scopes do that.
 #pragma once
 
 #include "execution/unmodified.h"
@@ -12,24 +12,24 @@
 namespace interlock::idempotency {
 
 extern const OwnTable kIdempotencyKeys;
-extern const OwnTable kFirstIdempotencyKeys; // of SQL before 0.10.0
+extern const OwnTable kFirstIdempotencyKeys; // in SQL before 0.10.0
 
-// The one of them that the table has in this database.
+// The definition that the table has in this database.
 const OwnTable& definition_of_keys(const TableInfo* info);
 
-// Whether it has the columns since 0.10.0, of what with_keys gives.
+// Whether the table that with_keys() passes has the columns of 0.10.0.
 bool has_all_columns(const TableInfo* info);
 
-// The place of the answer among the parts of the metadata.
+// The part in which runs_only_ours() caches its result.
 extern int access_part;
 
-// Whether reading the table and writing its rows runs only the server's own code, as far as the
-// table is concerned.
+// Whether reading and writing the table runs only code of the server and of this extension. Only
+// the table itself is checked.
 bool runs_only_ours(Relation rel, const TableInfo* info);
 
-// Runs body(), which reads or writes the open table, with the rights of its owner. Where code is on
-// the table that is not ours, that code runs restricted, or for superusers with their own rights;
-// 42501 when it is another role's (refuse_untrusted_triggers).
+// Runs body(), which reads or writes the open table, with the rights of its owner. If the table has
+// other code, that code runs restricted, or with their own rights for superusers. Raises 42501 if
+// it belongs to another role (refuse_untrusted_triggers()).
 template <typename Body>
 void as_owner_of_keys(Relation rel, const TableInfo* info, Body&& body) {
     Oid owner = rel->rd_rel->relowner;
@@ -44,14 +44,14 @@ void as_owner_of_keys(Relation rel, const TableInfo* info, Body&& body) {
         as_restricted(owner, SECURITY_NOFORCE_RLS, body);
 }
 
-// Raises 42P01 when it is not there.
+// Raises 42P01 if the table does not exist.
 Relation open_keys(LOCKMODE mode);
 
-// Raises 42703 when it lacks them: its owner has dropped one.
+// Raises 42703 if a column is missing, because its owner has dropped it.
 void require_all_columns(const TableInfo* info);
 
-// Opens the table for body(rel, info), which reads or writes its rows, and does the same. Its lock
-// stays. The metadata has the original columns (unmodified_info).
+// Opens the table, and runs body(rel, info) as as_owner_of_keys() does. The lock stays. The
+// metadata has the original columns (unmodified_info()).
 template <typename Body>
 void with_keys(LOCKMODE mode, Body&& body) {
     Relation rel = open_keys(mode);

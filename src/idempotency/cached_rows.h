@@ -1,16 +1,18 @@
-// The rows of a small table of the extension, cached by the session until the table changes: each
-// claim reads them, and they hardly ever change.
+// The rows of a small table of the extension, cached by the session until the table changes. Each
+// claim reads such rows, and they hardly ever change.
 //
-// The rows are cached with the metadata of the table (TableInfo), and dropped by an invalidation of
-// the table. A trigger of ours sends one at each change of a row: to all sessions when the change
-// is committed, and before the commit returns. TRUNCATE and ALTER TABLE send their own. A
-// transaction that changes such a table caches nothing, so that a rollback has nothing to undo.
+// The rows are cached with the metadata of the table (TableInfo). An invalidation of the table
+// drops them. A trigger of the extension sends an invalidation at each change of a row. All
+// sessions receive it when the change is committed, before the commit returns. TRUNCATE and ALTER
+// TABLE send their own. A transaction that changes such a table caches nothing, so a rollback needs
+// no cleanup.
 //
 // ALTER TABLE ... ENABLE TRIGGER ALL, as in the output of pg_dump --data-only --disable-triggers,
 // leaves a trigger that does not fire while session_replication_role is replica. With such a
-// trigger the rows are read again after a second, and always in sessions of that role.
+// trigger the rows are read again after a second. In sessions with that role they are always read
+// again.
 //
-// Callers need no privilege on the table, and its policies do not count.
+// Callers need no privilege on the table, and its policies do not apply.
 #pragma once
 
 #include "execution/unmodified.h"
@@ -18,7 +20,7 @@
 
 namespace interlock::idempotency {
 
-// The name comes first; a table's own struct adds the other columns.
+// Begins with the name. A table's own struct adds the other columns.
 struct CachedRow {
     const text* name;
 };
@@ -26,13 +28,14 @@ struct CachedRow {
 struct CachedTable {
     OwnTable table; // its first column, a text, is the name
     size_t row_size;
-    // Copies what it keeps. There may be more columns than those of the table.
+    // Copies the values that the struct keeps. There may be more columns than those of the
+    // definition.
     void (*read)(TupleDesc columns, const RowValues& values, CachedRow* row);
 };
 
 struct CachedRows {
     MemoryContext memory;
-    TimestampTz until; // when they are too old, DT_NOEND: when the table changes
+    TimestampTz until; // valid until then; DT_NOEND: until the table changes
     bool are_too_many;
     int count;
     int room;
@@ -44,20 +47,21 @@ struct CachedRows {
     }
 };
 
-// The place of a table's rows among the parts of its metadata.
+// The part with the rows of a table.
 extern int cached_rows_part;
 
-// The rows as of the last commit, whatever the transaction's snapshot shows. Null when a statement
-// has to read it: its trigger is off, there are too many rows, or this transaction has changed one.
-// Good until the next call.
+// The rows as of the last commit, whatever the transaction's snapshot shows. Null if a statement
+// must read the table: its trigger is off, it has too many rows, or this transaction has changed
+// it. Valid until the next call.
 const CachedRows* cached_rows(const CachedTable& table);
 
-// The place of the first row that has the name, or would be behind those before it.
+// The place of the first row with the name, or of the place where it would be inserted.
 int first_cached(const CachedRows& cached, const text* name);
 
 int compare_names(const text* left, const text* right);
 
-// Calls visit(row) for each row of the name until it returns true, which it returns then.
+// Calls visit(row) for each row with the name until it returns true. Returns whether it has
+// returned true.
 template <typename Row, typename Visit>
 bool any_cached(const CachedRows& cached, const text* name, Visit&& visit) {
     for (int i = first_cached(cached, name);

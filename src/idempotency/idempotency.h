@@ -1,23 +1,26 @@
-// Idempotency: a table of keys, each claimed by one worker at a time, completed once, and replayed
-// to later requests.
+// Idempotency: a table of keys. Each key is claimed by one worker at a time, completed once, and
+// replayed to later requests.
 //
-// A key goes pending (claimed, until its deadline) -> completed or failed (until it expires). A
-// claim writes it if there is no key, an expired one, a pending one past its deadline, or a failure
-// that may be tried again, unless it was tried as often as the scope allows. Each claim has a
-// token, the next number of a sequence: complete, fail, checkpoint, extend and assert refuse any
-// other token (IL008), so that a worker whose claim was taken over cannot disturb its successor. A
-// claim past its deadline that was not taken over is still valid.
+// A key is pending (claimed, until its deadline), then completed or failed (until it expires). A
+// claim succeeds in four cases: there is no key, the key has expired, it is pending past its
+// deadline, or it has failed and may be tried again. It does not succeed if the key was tried as
+// often as the scope allows. Each claim has a token, the next number of a sequence. complete, fail,
+// checkpoint, extend and assert raise IL008 for any other token. So a worker whose claim was taken
+// over cannot disturb its successor. A claim past its deadline that was not taken over is still
+// valid.
 //
-// A claim that is not committed is guarded by a lock on its name (key_lock/key_lock.h), so that a
-// duplicate learns at once that it is in progress instead of waiting on the index, or waits as long
-// as it wants to. Under REPEATABLE READ and above, a key that changed after the snapshot is 40001.
+// A lock on its name protects a claim that is not committed (key_lock/key_lock.h). So a second
+// request learns at once that the key is in progress, and does not wait on the index, or it waits
+// as long as it wants to. Under REPEATABLE READ and above, a key that changed after the snapshot
+// raises 40001.
 //
-// Callers need a grant of the scope (idempotency/grant.h) and no right on interlock.idempotency,
-// which the functions reach with the rights of its owner (idempotency/access.h).
+// Callers need a grant of the scope (idempotency/grant.h), and no privilege on
+// interlock.idempotency. The functions access the table with the rights of its owner
+// (idempotency/access.h).
 //
-// A takeover's token is greater than the row's, also when the sequence was set back (a restored
-// dump, setval). A worker that outlives its row, deleted after it has expired, is fenced off only
-// as long as the sequence goes on.
+// The token of a takeover is greater than the token in the row, also if the sequence was set back
+// by a restored dump or setval. If a row was deleted after it expired, an old worker is kept out
+// only as long as the sequence was not set back.
 #pragma once
 
 #include "key_lock/hold.h"
@@ -40,31 +43,31 @@ struct IdempotencyKey {
     Datum key;   // text
 };
 
-// What a claim is for.
+// The request for a claim.
 struct ClaimRequest {
     NullableDatum hash;          // null: not compared
-    const Interval* ttl;         // null: the scope's
-    const Interval* stale_after; // null: the scope's
-    NullableDatum state;         // of a job that begins
+    const Interval* ttl;         // null: the ttl of the scope
+    const Interval* stale_after; // null: the stale_after of the scope
+    NullableDatum state;         // initial state of a job
 };
 
 enum class ClaimOutcome { kAcquired, kReplay, kInProgress, kMismatch, kFailed, kExhausted };
 
-// What a claim returns; nulls are Datum(0) with the flag set.
+// The result of a claim. Nulls are Datum(0) with the flag set.
 struct Claim {
     ClaimOutcome outcome;
     int64 token;
     int32 attempt;
     NullableDatum response;
     NullableDatum body;
-    bool has_response; // when it has ended: also true for an answer that was not kept
+    bool has_response; // if it has ended: also true for an answer that was not kept
     NullableDatum result_id;
     NullableDatum checkpoint;
     NullableDatum state;
-    TimestampTz deadline; // of the claim, or of the one in the way; zero if it is not known
+    TimestampTz deadline; // of the claim, or of the claim that prevents it; zero: not known
 };
 
-// What a key is completed with.
+// The answer with which a key is completed.
 struct Answer {
     NullableDatum response; // jsonb
     NullableDatum result_id;
@@ -73,19 +76,21 @@ struct Answer {
 
 const char* outcome_name(ClaimOutcome outcome);
 
-// Arguments n and n + 1 as scope and key: 22004, 22023 when empty or too long.
+// Arguments n and n + 1 as scope and key. Raise 22004 for null, and 22023 for an empty or too long
+// text.
 Datum scope_argument(const Arguments& arguments, int n);
 IdempotencyKey idempotency_key_argument(const Arguments& arguments, int n);
 
-// Claims the key, or returns what is in the way; 22023 when it asks for more than the scope allows.
-// This and complete_key raise 42501 unless the current user may use the scope.
+// Claims the key, or returns the claim that prevents it. Raises 22023 if the request exceeds what
+// the scope allows. claim_key() and complete_key() raise 42501 unless the current user may use the
+// scope.
 Claim claim_key(const IdempotencyKey& key, const ClaimRequest& request, const Deadline& wait);
 
-// Completes it; IL008 unless the token is the current one. A repeated call does nothing. False when
-// the answer is too large to be kept.
+// Completes the key. Raises IL008 unless the token is the current one. A repeated call does
+// nothing. Returns false if the answer is too large to be kept.
 bool complete_key(const IdempotencyKey& key, int64 token, const Answer& answer);
 
-// The lock that each claim of the key takes, and whether this transaction has it.
+// The lock that each claim of the key acquires, and whether this transaction has it.
 key_lock::LockName lock_name_of(const IdempotencyKey& key);
 bool is_claimed_here(const IdempotencyKey& key);
 
@@ -95,8 +100,8 @@ LineRef line_of(const IdempotencyKey& key);
 // Raises IL008.
 [[noreturn]] void raise_claim_lost(const IdempotencyKey& key, int64 token);
 
-// The table's oid, and a cached plan on it. The plan must use the index: one that was made for few
-// keys would scan all of them, and lock all of them against serializable transactions.
+// The table's OID, and a cached plan for it. The plan must use the index. A plan that was made for
+// few keys would scan all keys, and lock all of them against serializable transactions.
 Oid idempotency_table();
 template <typename Build>
 TablePlan idempotency_plan(PlanKind kind, Build&& build) {
@@ -105,8 +110,8 @@ TablePlan idempotency_plan(PlanKind kind, Build&& build) {
     return plan_of(shape, build);
 }
 
-// sha-256 of the request, equal for equal JSON: the order of members, the form of numbers and
-// escapes make no difference.
+// The SHA-256 hash of the request. Equal JSON has the same hash: the order of members, the form of
+// numbers, and escapes do not matter.
 NullableDatum hash_request(const Jsonb* request);
 
 } // namespace interlock::idempotency

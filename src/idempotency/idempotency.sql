@@ -101,7 +101,7 @@ REVOKE EXECUTE ON FUNCTION interlock.define_idempotency_scope(text, text, interl
 COMMENT ON FUNCTION interlock.define_idempotency_scope(text, text, interlock.seconds, interlock.seconds, boolean, integer, integer) IS
 'Defines how long keys of a scope live: ttl after they ended, and stale_after without a sign of life until another claim may take over.
 model: api (the response is replayed) or job (checkpoints, which a takeover gets). replay_failures: retryable failures, too.
-A larger response, its body included, is not kept; its key is never run again all the same. max_attempts: so many claims of one key,
+A larger response, its body included, is not kept; but its key is never run again. max_attempts: so many claims of one key,
 null: any number. A scope that is not defined has these defaults.
 Only superusers may call it until EXECUTE is granted. Errors: 22004, 22023.';
 
@@ -133,7 +133,7 @@ COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interlock.sec
 'Claims a key, or returns why not: acquired (with the token), replay (completed, with its response and body), failed, exhausted (tried
 as often as the scope allows), in_progress (claimed by another; wait: how long to wait for its end, null: as lock_timeout says),
 mismatch (the key was used with another request; equal JSON is equal; request_hash: the hash of it in its place). ttl, stale_after: of
-this claim, in place of the scope''s; ttl not longer than that of the scope, stale_after not longer than the longer of the scope''s two. state: of a job that begins. Takes over a claim without a sign of life for
+this claim, instead of the scope''s; ttl not longer than that of the scope, stale_after not longer than the longer of the scope''s two. state: of a job that begins. Takes over a claim without a sign of life for
 stale_after. has_response: that there was one, also if it was too large to keep. deadline: of the claim, or of the one in the way, null
 while that is not committed. This and the functions below need a grant of the scope. Errors: 42501 the scope is not granted to a role of
 the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
@@ -148,8 +148,8 @@ second call with the same token and answer does nothing. Errors: IL008 the claim
 CREATE FUNCTION interlock.idempotency_release(scope text, key text, token bigint) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_release(text, text, bigint) IS
-'Gives a claim back whose work certainly had no effect: the key is as before the claim, free for any request if this was the first
-attempt, else for the next attempt, as this one does not count. False when the claim is lost: taken over, or ended.';
+'Releases a claim whose work certainly had no effect. The key is as before the claim, and the attempt does not count. After a first attempt any
+request can claim the key. False if the claim is lost: it was taken over or has ended.';
 
 CREATE FUNCTION interlock.idempotency_forget(scope text, key text, reason text, force boolean = false) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -197,9 +197,9 @@ CREATE FUNCTION interlock.run_once(
     OUT outcome text, OUT response jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.run_once(text, text, text, jsonb, interlock.seconds) IS
-'Claims the key, runs command(request jsonb), which returns jsonb or void, and completes the key with what it returns, all in
-the caller''s transaction: completed; else replay, failed, exhausted, in_progress or mismatch as idempotency_claim. wait: how long to wait
-for another call with the key, to get its response. The command is named as ''pay'' or ''pay(jsonb)''. Errors: 42883 no such function, 22023 another signature, 42501 no EXECUTE on it.';
+'Claims the key, runs command(request jsonb), which returns jsonb or void, and completes the key with the result, all in the caller''s
+transaction. outcome: completed, or replay, failed, exhausted, in_progress or mismatch as for idempotency_claim. wait: how long to wait for
+the response of another call with the key. The command is named as ''pay'' or ''pay(jsonb)''. Errors: 42883 no such function, 22023 another signature, 42501 no EXECUTE on it.';
 
 CREATE FUNCTION interlock.idempotency_request_hash(request jsonb) RETURNS bytea
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
@@ -213,12 +213,12 @@ CREATE FUNCTION interlock.idempotency_key(VARIADIC parts "any") RETURNS text
 COMMENT ON FUNCTION interlock.idempotency_key(text[]) IS
 'Joins the parts with : and escapes what is in them, so that different parts never make one key. Errors: 22004, 22023.';
 COMMENT ON FUNCTION interlock.idempotency_key("any") IS
-'As idempotency_key(text[]), for parts of other types: as a cast to text prints them whatever the session''s settings are, dates and
-times as in JSON, those with a zone in UTC.';
+'As idempotency_key(text[]), for parts of other types. Parts are printed as by a cast to text under default settings. Dates and times are
+printed as in JSON, and times with a time zone in UTC.';
 CREATE FUNCTION interlock.idempotency_key(part text, VARIADIC parts "any") RETURNS text
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'idempotency_key_text_and_any';
 COMMENT ON FUNCTION interlock.idempotency_key(text, "any") IS
-'As idempotency_key("any"): a first part without a type is text, also beside parts that have one.';
+'As idempotency_key("any"): a first part without a type is text, also next to parts that have one.';
 
 CREATE FUNCTION interlock.idempotency_sweep(max_rows integer = 1000) RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -1,6 +1,6 @@
 // What gives a key back: idempotency_release, by the owner of the claim, and idempotency_forget, by
 // an operator. Neither deletes the row, which other tables may reference: it expires at once, and a
-// claim of an expired key starts anew.
+// claim of an expired key begins again.
 
 #include "execution/write.h"
 #include "idempotency/grant.h"

@@ -1,4 +1,4 @@
-// The rows of interlock.idempotency, for the verbs' reads and writes (execution/write.h).
+// The rows of interlock.idempotency, as the functions read and write them (execution/write.h).
 #pragma once
 
 #include "execution/probe.h"
@@ -28,13 +28,13 @@ enum IdempotencyColumn : AttrNumber {
     kResultId,
     kCheckpoint,
     kState,
-    // Since 0.10.0 (has_all_columns).
+    // The columns since 0.10.0 (has_all_columns()).
     kBody,
     kOwnTtl,
     kOwnStaleAfter,
 };
 
-// Whether a text has exactly those bytes.
+// Whether the text has exactly these bytes.
 bool is_text(NullableDatum value, const char* expected);
 
 // Runs body(KeyedRow) for the row of a key, with the rights of the table's owner.

@@ -84,7 +84,7 @@ static Command open_command(Oid oid) {
 }
 
 // EXECUTE may have been revoked and the function dropped or replaced since: the caches may show it
-// as it was, as nothing was locked that would have read them anew.
+// as it was, as nothing was locked that would have read them again.
 static Command open_command_after_wait(Oid oid) {
     AcceptInvalidationMessages();
     return open_command(oid);

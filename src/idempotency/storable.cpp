@@ -7,7 +7,7 @@ namespace interlock::idempotency {
 constexpr int kMostLevels = 1000;
 constexpr Size kMostBytes = 1024 * 1024;
 constexpr Size kMostOfByte = 6;            // a byte of a string, as \u0001
-constexpr Size kMostOfNumbers = 64 * 1024; // beside what as many bytes of strings can be
+constexpr Size kMostOfNumbers = 64 * 1024; // besides as many bytes of strings
 
 // As it can be printed at most.
 static Size text_of(const JsonbValue& value) {

@@ -1,12 +1,12 @@
-// The sweeper's part in idempotency: expired keys are deleted, pending ones too once they are that
-// old. A live claim expires long after its deadline, so it is never touched.
+// The sweeper's task for idempotency: it deletes expired keys, also pending keys that have expired.
+// A live claim expires long after its deadline, so it is never deleted.
 #pragma once
 
 #include "sweeper/task.h"
 
 namespace interlock::idempotency {
 
-// The sweeper's task.
+// The task.
 extern const SweepTask kKeySweep;
 
 } // namespace interlock::idempotency

@@ -12,5 +12,5 @@ Only the owner of the extension, and superusers, may call it. Errors: 42501 anot
 CREATE FUNCTION interlock.revoke_access(kind text, role name) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.revoke_access(text, name) IS
-'Revokes what grant_access grants, and nothing else; also what was granted by hand of it. Does nothing if nothing was granted.
+'Revokes what grant_access grants, and nothing else; also what was granted of it by GRANT. Does nothing if nothing was granted.
 Errors: as grant_access.';

@@ -5,7 +5,7 @@
 // The server creates the schema when there is none, else it uses the existing one, of any owner.
 // Tools that load a schema file create schemas before extensions, so a schema of the installing
 // administrator or of another superuser is accepted. It must be empty, since objects of others in
-// it could be called in place of those of the extension.
+// it could be called instead of those of the extension.
 //
 // The script creates interlock_internal itself, and fails if it is there. Default privileges of the
 // installing role can let others create objects in either.

@@ -27,5 +27,5 @@ CREATE FUNCTION interlock_internal.require_library(version text) RETURNS void
 COMMENT ON FUNCTION interlock_internal.require_library(text) IS
 'Called by scripts that upgrade. Errors: 55000 when the library of this session is older than that, 22023 when it is no version.';
 
--- Every verb that takes a key exists twice: for text, which also takes parameters that a driver sends without
+-- Every function that takes a key exists twice: for text, which also takes parameters that a driver sends without
 -- a type, and for a value of any other type (bigint, uuid, ...; a jsonb object for composite keys).

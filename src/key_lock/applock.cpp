@@ -1,7 +1,7 @@
 // Application locks as SQL Server's sp_getapplock has them: its modes, its owners, its codes.
 //
 // They have a space of names of their own, in which '/' means nothing. No refusal raises an error:
-// errors are caught in a subtransaction and returned as the code, and the transaction goes on. A
+// errors are caught in a subtransaction and returned as the code, and the transaction continues. A
 // warning says what is wrong with a bad call. Only interlock.lock_order = 'error' raises one.
 // Differences: a database principal is a role; the two owners of one session never exclude each
 // other; outside of a transaction block a lock of the owner Transaction ends with the statement.

@@ -1,10 +1,10 @@
-// The named locks of this backend, counted by mode and owner: the lock manager's own table does not
+// The named locks of this backend, counted by mode and owner. The lock manager's own table does not
 // show these counts.
 //
-// An owner is the session, or the subtransaction in which the lock was taken; when that ends the
-// locks go to its parent or go away, as the server does it. Session locks can also go behind our
-// back (pg_advisory_unlock_all, DISCARD ALL), so these counts are checked against the lock manager
-// before they are used.
+// An owner is the session, or the subtransaction in which the lock was taken. When the
+// subtransaction ends, its locks go to its parent or are released, as in the server. Session locks
+// can also be released without this code (pg_advisory_unlock_all, DISCARD ALL). So these counts are
+// checked against the lock manager before they are used.
 #pragma once
 
 #include "key_lock/name.h"
@@ -15,7 +15,7 @@ enum class LockScope { kTransaction, kSession };
 
 struct NamedLock;
 
-// Takes of one mode for one owner.
+// How often one owner has taken the lock in one mode.
 struct LockHold {
     NamedLock* lock;
     LOCKMODE mode;       // NoLock: counts noted releases
@@ -30,40 +30,40 @@ struct NamedLock {
     LOCKTAG tag;
     NamePin pin;
     LockHold* holds;
-    LockHold own;    // the first of them, in use while it has a lock
+    LockHold own;    // the first hold, in use while the lock is held
     NamedLock* next; // in its chain
     dlist_node node;
 };
 
-// The lock of that name if this backend holds it or is about to. open_lock creates the entry, and
-// close_lock drops it if nothing of it is held.
+// find_lock() returns the lock with that name if this backend holds it or is about to take it.
+// open_lock() creates the entry. close_lock() drops it if the lock is not held.
 NamedLock* find_lock(const LockName& name);
 NamedLock* open_lock(const LockName& name);
 void close_lock(NamedLock* lock);
 
-// Acquires a lock once more for the scope. Without waiting it returns false when it is not
-// available; while waiting, errors (cancel, timeout, deadlock) are those of the server.
+// Acquires the lock one more time for the scope. If `wait` is false, returns false when it is not
+// available. A wait can raise the server's errors (cancel, timeout, deadlock).
 bool take_lock(NamedLock* lock, LOCKMODE mode, LockScope scope, bool wait);
 
-// Releases it once. False when it is not held.
+// Releases the lock one time. Returns false if it is not held.
 bool give_back_lock(NamedLock* lock, LOCKMODE mode, LockScope scope);
 
-// Releases that are only counted until there were as many as takes (key_lock/applock.cpp). Those of
-// a subtransaction that is rolled back do not count.
+// Releases that are only counted until there are as many as takes (key_lock/applock.cpp). Releases
+// in a subtransaction that is rolled back do not count.
 void note_release(NamedLock* lock, LockScope scope);
 int releases_noted(const NamedLock* lock, LockScope scope);
 int takes(const NamedLock* lock, LockScope scope);
 void give_back_all(NamedLock* lock, LockScope scope);
 
-// After an error while waiting: whether a session lock was granted just before the error. It counts
-// as taken then.
+// For an error during a wait: whether a session lock was granted just before the error. It then
+// counts as taken.
 bool was_granted_after_all(NamedLock* lock, LOCKMODE mode);
 
-// The modes held, as a mask.
+// The held modes, as a mask.
 LOCKMASK held_modes(const NamedLock* lock);
 LOCKMASK held_modes(const NamedLock* lock, LockScope scope);
 
-// Runs body(NamedLock*) for every lock that is held.
+// Runs body(NamedLock*) for every held lock.
 template <typename Body>
 void for_each_lock(Body&& body);
 

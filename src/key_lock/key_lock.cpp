@@ -275,7 +275,7 @@ static void count_calls(const Keys& keys) {
               Counter::kCalls);
 }
 
-// --- Taking and giving back ----------------------------------------------------------------------
+// --- Acquiring and releasing ---------------------------------------------------------------------
 
 static bool take(KeyCall* call, const LockRequest& request) {
     NamedLock* lock = find_lock(request.name);

@@ -69,7 +69,7 @@ CREATE FUNCTION interlock.getapplock(
 COMMENT ON FUNCTION interlock.getapplock(text, text, text, integer, text) IS
 'SQL Server''s sp_getapplock. lockmode: Shared, Update, IntentShared, IntentExclusive, Exclusive. lockowner: Transaction, Session.
 locktimeout: milliseconds, -1 for ever. dbprincipal: public, or a role that the caller is a member of; each role has resources of its own.
-Returns 0 granted, 1 granted after waiting, -1 timeout, -2 canceled, -3 deadlock victim, -999 bad call; the transaction goes on after each.
+Returns 0 granted, 1 granted after waiting, -1 timeout, -2 canceled, -3 deadlock victim, -999 bad call; the transaction continues after each.
 Errors: 55000 out of order, with interlock.lock_order = error.';
 
 CREATE FUNCTION interlock.releaseapplock(

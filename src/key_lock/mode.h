@@ -24,27 +24,27 @@ constexpr LOCKMODE kUpdate = ShareUpdateExclusiveLock;
 constexpr LOCKMODE kIntentExclusive = ShareLock;
 constexpr LOCKMODE kExclusive = AccessExclusiveLock;
 
-// Excludes exactly what update and intent_exclusive exclude together.
+// Excludes what update and intent_exclusive exclude together, and nothing else.
 constexpr LOCKMODE kUpdateIntentExclusive = ShareRowExclusiveLock;
 
-// The mode of that name; raises 22023 when there is none.
+// The mode with that name. Raises 22023 if there is none.
 LOCKMODE key_mode(std::string_view name);
 
-// The mode of SQL Server's name in any case, NoLock when there is none.
+// The mode with that SQL Server name, in upper or lower case. NoLock if there is none.
 LOCKMODE applock_mode_named(std::string_view name);
 
 const char* key_mode_name(LOCKMODE mode);
 
-// SQL Server's name for modes (LOCKBIT_ON of each) that one owner holds together.
+// SQL Server's name for the modes (LOCKBIT_ON of each) that one owner holds at the same time.
 const char* applock_mode_name(LOCKMASK modes);
 
 // The mode of the ancestors of a path.
 LOCKMODE intent_of(LOCKMODE mode);
 
-// What a holder of the mode excludes.
+// The modes that a holder of the mode excludes.
 LOCKMASK excluded_by(LOCKMODE mode);
 
-// Whether all that `mode` excludes is excluded already by a holder of `held`.
+// Whether a holder of `held` already excludes everything that `mode` excludes.
 bool covers(LOCKMASK held, LOCKMODE mode);
 
 } // namespace interlock::key_lock

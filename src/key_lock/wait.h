@@ -1,4 +1,4 @@
-// Taking one named lock, waiting until a deadline if need be.
+// Takes one named lock, and waits until a deadline if needed.
 #pragma once
 
 #include "key_lock/hold.h"
@@ -13,19 +13,19 @@ struct LockRequest {
 
 enum class Grant { kAtOnce, kAfterWaiting, kRefused };
 
-// Acquires the lock. When that fails, *error has the reason: null when the deadline had passed
-// before any wait, else the error that ended the wait, in the caller's memory context. The
-// transaction goes on. Errors and log lines of the wait name the lock in their context.
+// Acquires the lock. If that fails, *error has the reason, in the caller's memory context: the
+// error that ended the wait, or null if the deadline had passed before any wait. The transaction
+// can continue. The CONTEXT of errors and log lines names the lock.
 //
-// A session lock that is granted in the moment in which the wait times out is granted: the server
-// reports the timeout and keeps the lock.
+// A session lock can be granted at the moment when the wait times out. Then the server reports the
+// timeout and keeps the lock. It counts as granted.
 Grant acquire(const LockRequest& request, LockScope scope, const Deadline& deadline,
               ErrorData** error);
 
-// Releases it once; false when it is not held.
+// Releases the lock one time. Returns false if it is not held.
 bool give_back(const LockRequest& request, LockScope scope);
 
-// Acquires a mode that the held modes cover: never waits, even behind others in the queue.
+// Acquires a mode that the held modes cover. Never waits, even if others wait in the queue.
 void take_covered(NamedLock* lock, LOCKMODE mode, LockScope scope);
 
 } // namespace interlock::key_lock

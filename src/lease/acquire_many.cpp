@@ -251,7 +251,7 @@ static pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline)
             if (answer.outcome == LeaseOutcome::kAcquired)
                 answer.expires = is_bound ? bind_all(*many) : begin_time(*many);
             is_over = answer.outcome != LeaseOutcome::kAcquired || answer.expires != 0;
-            if (!is_over) // all of them or none: begins anew
+            if (!is_over) // all of them or none: begins again
                 give_back_granted(0, argument);
         }
     }

@@ -1,4 +1,4 @@
-// The record of broken leases.
+// Records broken leases.
 #pragma once
 
 #include "lease/lease_table.h"
@@ -11,13 +11,13 @@ struct BrokenLease {
     int64 expires;
     const char* holder;
     const char* reason;
-    List* pinners; // processes, which are terminated
+    List* pinners; // processes that are terminated
 };
 
 // Adds a row to interlock.lease_audit, in the caller's transaction.
 void audit_break(const BrokenLease& broken);
 
-// Logs that it is broken, after that.
+// Logs that the lease is broken. To be called after audit_break().
 void log_break(const BrokenLease& broken);
 
 } // namespace interlock::lease

@@ -306,7 +306,7 @@ static End end_one(LeaseDatabase* database, const BrokenLease& lease, bool also_
     return end;
 }
 
-// The audit is in the transaction, the rest is at once. A lease that has ended is not pinned anew.
+// The audit is in the transaction, the rest is at once. A lease that has ended is not pinned again.
 static End break_one(LeaseDatabase* database, const BrokenLease& lease, bool terminates) {
     constexpr long kPause = 10;
     End end = end_one(database, lease, terminates, false);

@@ -1,5 +1,5 @@
-// The state of leases in each database: what it has reserved durably, and since when it grants.
-// docs/internals/leases.md has the rules (R1 to R11) that are named here.
+// The state of leases in each database: what is durably reserved, and since when leases are
+// granted. docs/internals/leases.md has the rules R1 to R11.
 #pragma once
 
 #include "lease/store.h"
@@ -13,41 +13,41 @@ void define_lease_settings();
 
 inline int64 longest_short_lease() { return lease_durable_after * USECS_PER_SEC; }
 
-// The number of wrong tokens of a role.
+// The number of wrong tokens that a role has tried.
 struct WrongTokens {
     Oid role;
     uint32 count;
 };
 constexpr int kMaxGuessers = 127;
 
-// In shared memory, and never moved. What is durable only grows.
+// It is in shared memory and never moved. Durable values only grow.
 struct LeaseDatabase {
     Oid database;
-    bool loaded; // what is in the store is known
-    bool saved;  // leases from before a clean stop are in memory, of this run:
+    bool loaded; // the store was read
+    bool saved;  // leases from before a clean stop are in memory; they belong to this run:
     uint64 saved_run;
     uint64 run;
-    SipKey secret;              // of tokens; there once it is loaded
-    int64 serves_from;          // R2: no new lease before it
+    SipKey secret;              // for tokens; set when loaded
+    int64 serves_from;          // R2: no new lease is granted before
     pg_atomic_uint32 serves;    // R6: the epoch is durable
-    pg_atomic_uint64 token_end; // R3: below it tokens are reserved
+    pg_atomic_uint64 token_end; // R3: tokens below it are reserved
     pg_atomic_uint64 horizon;   // R1
-    int64 reclaim_from;         // R5: tokens from here to below the other can be reclaimed
+    int64 reclaim_from;         // R5: tokens from here up to the other can be reclaimed
     int64 reclaim_to;
-    pg_atomic_uint32 free_block;    // where to look first for a free record
-    pg_atomic_uint64 store_changes; // the store is another than before, or may be
-    pg_atomic_uint64 store_known;   // so many of them are written into it
+    pg_atomic_uint32 free_block;    // where to search first for a free record
+    pg_atomic_uint64 store_changes; // counts changes of the store, also possible ones
+    pg_atomic_uint64 store_known;   // how many of these are written into it
 
-    slock_t lock; // of the floors and the wrong tokens
+    slock_t lock; // protects the floors and the wrong tokens
     int64 floors[kFloors];
-    uint64 lost;                   // changes of floors
-    pg_atomic_uint64 lost_durable; // R4: so many of them are
+    uint64 lost;                   // number of changes of floors
+    pg_atomic_uint64 lost_durable; // R4: how many of them are durable
 
-    WrongTokens wrong[kMaxGuessers + 1]; // in the grace; the last one is for all other roles
+    WrongTokens wrong[kMaxGuessers + 1]; // in the grace; the last entry is for all other roles
 
-    uint64 lost_in[kLeasePartitions]; // R4: the last change of each, under the partition's lock
+    uint64 lost_in[kLeasePartitions]; // R4: the last change for each, under the partition's lock
 
-    // On a cache line of its own: it is written with every grant, and the rest is read.
+    // On its own cache line. It is written with every grant, and the rest is only read.
     alignas(PG_CACHE_LINE_SIZE) pg_atomic_uint64 next_token;
 };
 
@@ -55,35 +55,38 @@ inline int64 read_counter(pg_atomic_uint64* counter) {
     return static_cast<int64>(pg_atomic_read_u64(counter));
 }
 
-// This database's, which may not be loaded yet. Raises 55000 without preload, 25006 on a standby.
+// This database, which may not be loaded yet. Raises 55000 without preload, and 25006 on a standby.
 LeaseDatabase* own_database();
 
-// R1: whether a grant or a renewal until `expires` can be answered; else make_durable first.
+// R1: whether a grant or a renewal until `expires` can be answered. If not, call make_durable()
+// first.
 bool covers(LeaseDatabase* database, int64 expires);
 
-// R4: whether what was lost until then is durable.
+// R4: whether the losses up to that number are durable.
 bool knows_losses(LeaseDatabase* database, uint64 lost);
 
-// The next token, for a lease of that role and mode at the key; 0: none is reserved.
+// The next token, for a lease of that role and mode at the key. 0: no token is reserved.
 int64 next_token(LeaseDatabase* database, const LeaseNode& node, Oid role, LeaseMode mode);
 
-// Makes durable what was lost, and reserves tokens and time for a lease of `ttl`; 0: only tokens.
+// Makes losses durable, and reserves tokens, and time for a lease of `ttl`. With `ttl` 0 it
+// reserves only tokens.
 void make_durable(LeaseDatabase* database, int64 ttl);
 
-// The token of a key and a role can no longer be reclaimed. With the partition's lock held.
+// From now on the token of that key and role cannot be reclaimed. The partition's lock must be
+// held.
 void lose_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token);
 void lose_lease(LeaseDatabase* database, const Lease& lease);
 
-// R5: whether a token that is not in memory can be from before the crash, and whether the role
-// has lost it.
+// R5: whether a token that is not in memory can be from before the crash. The second function:
+// whether the role has lost it.
 bool is_former_token(LeaseDatabase* database, int64 token);
 bool is_lost_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token);
 
-// R5: whether the role may reclaim a lease from before the crash by a token that is `genuine` or
-// not. Counts wrong tokens: a role with too many of them in the grace may reclaim none.
+// R5: whether the role may reclaim a lease from before the crash. `genuine`: the token is valid.
+// Counts wrong tokens: a role with too many of them in the grace may reclaim no lease.
 bool accept_former_token(LeaseDatabase* database, Oid role, bool genuine);
 
-// Clears records of long leases, durably when the function returns.
+// Clears records of long leases. This is durable when the function returns.
 struct RecordOf {
     StorePlace place;
     int64 token;
@@ -92,7 +95,7 @@ void forget_long_leases(LeaseDatabase* database, const RecordOf* records, int co
 
 constexpr int kMaxLeaseDatabases = 512;
 
-// The entry of any database, for what was saved at a stop; null: there is no room.
+// The entry of any database, for leases that were saved at a stop. Null: there is no room.
 LeaseDatabase* find_or_make_database(Oid oid);
 inline LeaseDatabase* database_of(const Lease& lease) {
     return find_or_make_database(node_at(lease.node)->database);
@@ -104,13 +107,13 @@ void forget_dropped_databases();
 
 void drop_leases_of(Oid database);
 
-// How far ahead of the clock a horizon can be.
+// How far a horizon can be ahead of the clock.
 int64 longest_span();
 
-// As interlock.lease_recovery says.
+// Whether there is a grace, as interlock.lease_recovery says.
 bool has_grace();
 
-// Records the time at which no other server grants leases any more: the start, or the promotion.
+// Records the time at which this server alone began to grant leases: the start, or the promotion.
 void begin_lease_service();
 int64 service_began();
 

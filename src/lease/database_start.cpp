@@ -14,7 +14,7 @@ static int64 end_of_grace(const LeaseState& state, const Boot& boot) {
 }
 
 // R11: what another timeline gave out after it was last heard of is below the next step of the
-// timeline's bits, and so is what came before pg_upgrade, which counts timelines anew.
+// timeline's bits, and so is what came before pg_upgrade, which begins to count timelines again.
 static int64 first_token(const LeaseState& state) {
     constexpr int64 kTimelineStep = INT64CONST(1) << 48;
     constexpr int64 kLastStep = PG_INT64_MAX / kTimelineStep;
@@ -96,7 +96,7 @@ static void load_long_leases(const LeaseDatabase& database, Relation store, cons
 }
 
 // LEA-50: a database that was made of a template has none of its leases, and so no grace. Its
-// tokens go on above those of the template.
+// tokens continue above those of the template.
 static LeaseState begin_copy(Relation store, const Boot& boot) {
     LeaseState own = {};
     change_long_leases(store, [](LongLease* record, StorePlace) { record->lease.token = 0; });

@@ -64,8 +64,8 @@ static Ref next_excluding(Ref top, Ref* node, LeaseKind wanted) {
 }
 
 // A lease below the key, which has users, that excludes the kind and cannot be dropped. As a drop
-// may drop a key, the walk is a user of those on its path. It goes on from there and does not begin
-// anew: others wait for the lock meanwhile.
+// may drop a key, the walk is a user of those on its path. It continues from there and does not
+// begin again: others wait for the lock meanwhile.
 static Ref in_the_way_below(LeaseDatabase* database, Ref top, LeaseKind wanted, int64 now) {
     if (!any_excludes(wanted, node_at(top)->below))
         return 0;

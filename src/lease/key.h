@@ -17,22 +17,22 @@ struct LeaseKey {
     int partition;
 };
 
-// The key, which is valid: has levels that are not empty, at most as many and as long as above.
+// The key of a valid path: it has no empty level, and is within the limits above.
 LeaseKey lease_key(Oid database, const char* bytes, size_t length);
 
-// Where the level ends that has the byte at `from`, or begins there.
+// The end of the level that begins at `from` or has the byte at `from`.
 inline size_t end_of_level(const char* bytes, size_t length, size_t from) {
     const void* slash = memchr(bytes + from, '/', length - from);
     return slash == nullptr ? length : static_cast<const char*>(slash) - bytes;
 }
 
-// The rest compares keys of one database.
+// The functions below compare keys of one database.
 
-// The one order in which a call acquires several keys: level by level, so that a key comes right
-// before its descendants.
+// The order in which a call acquires several keys: level by level. So a key comes right before its
+// descendants.
 int compare_keys(const LeaseKey& left, const LeaseKey& right);
 
 bool is_ancestor(const LeaseKey& key, const LeaseKey& other);
-bool are_related(const LeaseKey& key, const LeaseKey& other); // the same, or one above the other
+bool are_related(const LeaseKey& key, const LeaseKey& other); // one is above the other, or the same
 
 } // namespace interlock::lease

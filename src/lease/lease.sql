@@ -5,8 +5,8 @@ ALTER TABLE interlock_internal.lease_store ALTER COLUMN content SET STORAGE PLAI
 -- It has the secret of tokens, which pg_read_all_data must not see either.
 ALTER TABLE interlock_internal.lease_store ENABLE ROW LEVEL SECURITY;
 COMMENT ON TABLE interlock_internal.lease_store IS
-'What the server must know of leases after a crash, and the secret of their tokens. The server writes it in place, outside of
-transactions. Do not change it by hand, and do not grant it: row security without a policy hides it from all but superusers and
+'What the server needs to know about leases after a crash, and the secret of their tokens. The server writes it in place, outside of
+transactions. Do not change it by plain SQL, and do not grant it: row security without a policy hides it from all but superusers and
 roles with BYPASSRLS.';
 
 CREATE FUNCTION interlock_internal.lease_store_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
@@ -47,8 +47,8 @@ SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit_id_seq', '');
 CREATE TYPE interlock.acquire_lease_result AS (
     outcome text, token bigint, expires_at timestamptz, holder text, ticket bigint);
 COMMENT ON TYPE interlock.acquire_lease_result IS
-'What acquire_lease returns: the outcome, of a lease its token, expiry and holder, of one that is held those of it, and the ticket of a
-caller that is to be notified.';
+'What acquire_lease returns: the outcome, and the token, expiry and holder of the acquired lease. If another holder has the lease, its
+expiry and holder. The ticket of a caller that will be notified.';
 
 CREATE FUNCTION interlock.acquire_lease(
     key text, ttl interlock.seconds = '30 s', wait interlock.seconds = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
@@ -56,12 +56,12 @@ CREATE FUNCTION interlock.acquire_lease(
     RETURNS interlock.acquire_lease_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.acquire_lease(text, interlock.seconds, interlock.seconds, text, text, text, boolean, interlock.seconds, boolean) IS
-'Acquires a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), resumed, held (with
-holder and expires_at of the lease in the way), recovering (after a crash, until expires_at). wait: how long to wait at most
-(null: as lock_timeout says), first come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it
-ends with the session. resume: if the same role has it under the same holder, in the same mode, it is renewed, and the answer has its token.
-at_least: how long it stays in the way even when it is released, at most ttl. notify: a caller that is refused gets a ticket, and a notification
-on channel interlock_lease with the number of the ticket when it should ask again; with bind session the ticket ends with the session, too.
+'Acquires a lease on the key for ttl. A key with slashes is a path. outcome: acquired (with the token that proves it), resumed, held (with
+holder and expires_at of the other lease), recovering (after a crash, until expires_at). wait: how long to wait at most (null: as long as
+lock_timeout allows), first come, first served. holder is a label. mode: exclusive or shared. bind: ttl, or session: it has no time to live and ends
+with the session. resume: if the same role and holder have the lease in the same mode, it is renewed, and the answer has its token. at_least: how
+long the lease excludes others even if it is released, at most ttl. notify: a caller that is refused gets a ticket. A notification on channel
+interlock_lease has the number of the ticket when the caller should call again. With bind session the ticket ends with the session too.
 Takes effect at once, whether or not the transaction commits. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
 
 CREATE FUNCTION interlock.acquire_permit(
@@ -76,7 +76,7 @@ when permits of the key are held with another capacity.';
 CREATE TYPE interlock.acquire_leases_result AS (
     outcome text, tokens bigint[], expires_at timestamptz, blocked_by text, holder text);
 COMMENT ON TYPE interlock.acquire_leases_result IS
-'What acquire_leases returns: the outcome, of leases their tokens and expiry, else the key that was not available, and its holder.';
+'What acquire_leases returns: the outcome, and the tokens and expiry of the leases. Otherwise the key that was not available, and its holder.';
 
 CREATE FUNCTION interlock.acquire_leases(
     keys text[], ttl interlock.seconds = '30 s', wait interlock.seconds = '0', holder text = NULL,
@@ -94,10 +94,10 @@ CREATE FUNCTION interlock.renew_lease(
     RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interlock.seconds, text, interlock.seconds) IS
-'Extends the lease to ttl from now (null: its ttl), and returns its expiry; null when it is lost. It never shortens a lease. One that has
-expired and that nobody acquired since is renewed. After a crash it reclaims the lease (null: for 30 s), with the holder as its label. Without a
-token: all leases with the label holder on exactly this key, as release_lease finds them; the earliest expiry. at_least: how long the lease
-stays in the way from now on even when it is released, at most ttl. For members of the role that acquired the lease. Errors: 22004, 22023,
+'Extends the lease to ttl from now (null: its ttl), and returns its expiry; null if the lease is lost. It never shortens a lease. It renews an
+expired lease that nobody has acquired since. After a crash it reclaims the lease (null: for 30 s), with the holder as its label. Without a
+token it renews all leases with the label holder on exactly this key, as release_lease finds them, and returns the earliest expiry. at_least: how
+long the lease excludes others from now on even if it is released, at most ttl. For members of the role that acquired the lease. Errors: 22004, 22023,
 25006, 55000.';
 
 CREATE FUNCTION interlock.renew_leases(
@@ -112,15 +112,15 @@ CREATE FUNCTION interlock.release_lease(key text, token bigint = NULL, holder te
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.release_lease(text, bigint, text) IS
 'Releases the lease, and returns whether it was held. holder instead of token: all leases with that label on exactly this key; tickets with that
-label end, too. What another session was granted under that label after the lease of this session is left alone, with a WARNING, unless this
-session''s was released. If open transactions have asserted the lease, it is free for others when they have ended. For members of the role that
+label end too. If another session was granted a lease under that label after this session''s lease, that lease stays, with a WARNING, unless this
+session has released its own. If open transactions have asserted the lease, it is free for others when they have ended. For members of the role that
 acquired the lease. Errors: 22004, 22023, 25006, 55000.';
 
 CREATE FUNCTION interlock.assert_lease(key text, token bigint) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.assert_lease(text, bigint) IS
-'Raises IL006 unless the lease is held with the token by a role of which the caller is a member. Until the transaction ends,
-nobody else is granted it: a former holder cannot commit after a later grant (fencing). A transaction that has asserted a lease cannot be prepared. Errors: IL006, 22004, 22023, 25006,
+'Raises IL006 unless a role of which the caller is a member holds the lease with the token. Until the transaction ends, the lease
+is granted to nobody else: a former holder cannot commit after a later grant (fencing). A transaction that has asserted a lease cannot be prepared. Errors: IL006, 22004, 22023, 25006,
 53400, 55000.';
 
 CREATE FUNCTION interlock.break_lease(key text, reason text, terminate boolean = false) RETURNS text
@@ -151,9 +151,9 @@ COMMENT ON FUNCTION interlock_internal.list_leases() IS 'The rows of the view le
 CREATE VIEW interlock.leases AS SELECT * FROM interlock_internal.list_leases();
 GRANT SELECT ON interlock.leases TO PUBLIC;
 COMMENT ON VIEW interlock.leases IS
-'The leases of this database. token is shown to members of the role that acquired it; pid is the session it is bound to;
-pins counts open transactions that have asserted it, pinned_by are their processes and pinned_since the start of the oldest; durable is
-true for a lease with a record of its own; role has acquired it; released is true for one that stays until its at_least is over.';
+'The leases of this database. token is shown to members of the role that acquired the lease. pid is the session to which it is bound.
+pins counts open transactions that have asserted it, pinned_by are their processes, pinned_since is the start of the oldest. durable is
+true for a lease with its own record. role has acquired it. released is true for a released lease that stays until its at_least is over.';
 
 CREATE FUNCTION interlock.lease_of(
     key text, OUT mode text, OUT holder text, OUT token bigint, OUT role text, OUT pid integer, OUT since timestamptz,
@@ -161,7 +161,7 @@ CREATE FUNCTION interlock.lease_of(
     RETURNS SETOF record
     LANGUAGE c ROWS 1 AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.lease_of(text) IS
-'The lease that is in the way of an exclusive one on the key, no row if there is none: at the key, else above it, else below it; blocks_key is its
+'The lease that excludes an exclusive lease on the key: at the key, otherwise above it, otherwise below it. No row if there is none. blocks_key is its
 key. The other columns are those of the view leases. It costs the same however many leases there are. Errors: 22004, 22023, 25006,
 55000.';
 
@@ -185,8 +185,8 @@ the key, columns whose change needs the lease (none: all).';
 CREATE FUNCTION interlock.require_lease(rel regclass, key text = NULL, columns name[] = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.require_lease(regclass, text, name[]) IS
-'Requires of each transaction that inserts, updates or deletes a row that it has asserted an exclusive lease on its key or above it,
-else IL006. For the owner of the table. key is a template: product:{id}/thumb, with {{ and }} for braces; null: the table''s name and
+'Requires that each transaction that inserts, updates or deletes a row has asserted an exclusive lease on the row''s key or above it. Otherwise
+the write raises IL006. For the owner of the table. key is a template: product:{id}/thumb, with {{ and }} for braces; null: the table''s name and
 its key, doc:{id}. Without braces it is one lease for all rows, with a WARNING if a word in it is a column. columns: updates need the lease only if they change one of them, or the key; inserts and deletes always do. A table
 may require several leases; the same key again replaces the columns. Errors: 42501 not the owner, 42703 no such column, 42804 type, 428C9
 virtual column, 22004, 22023 template, 42809 not a table, 55000 no key. Errors of a write: IL006; 22004 null in a
@@ -206,9 +206,9 @@ COMMENT ON FUNCTION interlock.key_path(text[]) IS
 'A key that is a path, for leases and key locks: joins the parts with /. A part is one level, whatever is in it: its / becomes %2F,
 its % becomes %25. Errors: 22004, 22023 an empty part.';
 COMMENT ON FUNCTION interlock.key_path("any") IS
-'As key_path(text[]), for parts of other types: as a cast to text prints them whatever the session''s settings are, dates and times as
-in JSON, those with a zone in UTC.';
+'As key_path(text[]), for parts of other types. Parts are printed as by a cast to text under default settings. Dates and times are printed as
+in JSON, and times with a time zone in UTC.';
 CREATE FUNCTION interlock.key_path(part text, VARIADIC parts "any") RETURNS text
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'key_path_text_and_any';
 COMMENT ON FUNCTION interlock.key_path(text, "any") IS
-'As key_path("any"): a first part without a type is text, also beside parts that have one.';
+'As key_path("any"): a first part without a type is text, also next to parts that have one.';

@@ -184,7 +184,7 @@ void give_back_recorded(LeaseDatabase* database, const LeaseKey& key, int64 toke
 }
 
 // The record lasts a little longer than needed, so that time can begin when it is durable. If it
-// took longer than that, because a synchronous standby was away, it is written once more.
+// took longer than that, because a synchronous standby was away, it is written again.
 int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
                    int64 earliest) {
     for (int64 reserve = kRecordReserve;;) {

@@ -1,4 +1,4 @@
-// What users configure of required leases, as JSON (table/mechanism.h).
+// The configuration of required leases as JSON (table/mechanism.h).
 #pragma once
 
 #include "table/mechanism.h"

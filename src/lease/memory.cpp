@@ -9,11 +9,11 @@ char* lease_memory = nullptr;
 
 namespace {
 
-// At the beginning of the region, in a unit that is never given out, so that no piece is 0.
+// At the beginning of the region, in a unit that is never allocated, so that no piece is 0.
 struct MemoryHeader {
     slock_t lock;
-    Ref free;  // units that were given back: a chain
-    Ref fresh; // from here on none was ever given out
+    Ref free;  // units that were freed: a chain
+    Ref fresh; // from here on none was ever allocated
     Ref used;
     Ref most[2]; // by access
 };

@@ -1,27 +1,27 @@
-// The shared memory of leases: one region, reserved at the start for interlock.max_leases and
-// touched as it is used, so that unused memory costs nothing.
+// The shared memory of leases. It is one region. Its size is reserved at the start, for
+// interlock.max_leases. Memory is touched only when it is used, so unused memory costs nothing.
 //
-// It lies in the server's main segment and not in dynamic shared memory, because the postmaster
-// itself saves the leases when all other processes have exited (lease/clean_restart.cpp).
+// It is in the server's main segment and not in dynamic shared memory, because the postmaster
+// itself saves the leases after all other processes have exited (lease/clean_restart.cpp).
 //
-// It is allocated in units of one size. A larger piece is a chain of units, wherever they are. So
-// any free unit serves any request, and there is no fragmentation.
+// It is allocated in units of one size. A larger piece is a chain of any units. So every free unit
+// serves every request, and there is no fragmentation.
 //
-// A process caches the last units that it freed for its next lease: they are in its core's cache,
-// and need no lock.
+// A process keeps the last units that it freed for its next lease. They are in the cache of its
+// core, and need no lock.
 //
-// Some units are reserved for superusers (superuser_reserve).
+// Some units are reserved for superusers (superuser_reserve()).
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::lease {
 
-// A place in the region, in units of kMemoryUnit; 0: none.
+// A place in the region, in units of kMemoryUnit. 0: no place.
 using Ref = uint32;
 constexpr size_t kMemoryUnit = 128;
 
-// Of a chain: each unit but the last one ends with the place of the next.
+// In a chain each unit except the last ends with the place of the next unit.
 constexpr size_t kChainedBytes = kMemoryUnit - sizeof(Ref);
 
 // A lease takes two units: one for its key, one for itself.
@@ -35,18 +35,18 @@ extern int max_leases;
 size_t lease_memory_size();
 void attach_lease_memory(void* memory, bool found);
 
-// A piece of that size with undefined contents; 0 when all memory is in use. Only a text at its end
-// (below) may reach beyond the first unit.
+// A piece of that size with undefined contents. 0 if all memory is in use. Only a text at the end
+// of the piece (below) may reach beyond the first unit.
 Ref allocate_piece(size_t bytes, LeaseAccess access);
 void free_piece(Ref piece, size_t bytes);
 
-// The units that it takes.
+// The number of units in a piece.
 constexpr Ref units_of_piece(size_t bytes) {
     return bytes <= kMemoryUnit ? 1 : static_cast<Ref>((bytes + kChainedBytes - 1) / kChainedBytes);
 }
 
-// The bytes of the allocated units, and of all but those for superusers. Processes cache some units
-// that they freed.
+// How many bytes are allocated and how many there are, without those for superusers. Units that
+// processes keep count as allocated.
 struct LeaseMemoryUse {
     uint64 used;
     uint64 most;

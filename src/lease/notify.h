@@ -1,12 +1,14 @@
 // acquire_lease with `notify`: a caller that is refused is notified on a channel when the lease can
-// be had, and needs no connection while it waits. lease/lease.h declares how it asks.
+// be acquired. It needs no connection while it waits. lease/lease.h declares the calls.
 //
-// A notification is a hint. It is sent once, to the first who asked, for whom the lease is kept for
-// a second. When that one has not come by then, its ticket is over, and the lease is open: those
-// behind are notified, and whoever asks first gets it. From the next grant on they have their order
-// again. A notification goes out with the transaction that releases a lease, if that is one
-// statement, and with a run of the sweeper for all else: leases that expire, or end with their
-// session or a transaction that has pinned them.
+// A notification is a hint. It is sent once, to the first caller who asked, and the lease is kept
+// for that caller for one second. If the caller has not called again by then, its ticket ends and
+// the lease is open. Then the callers behind are notified, and the first one to call gets the
+// lease. From the next grant on they have their order again.
+//
+// If a transaction of one statement releases the lease, it sends the notification. In all other
+// cases a run of the sweeper sends it: leases that expire, that end with their session, or that end
+// with a transaction that has pinned them.
 #pragma once
 
 #include "lease/database.h"
@@ -14,8 +16,8 @@
 
 namespace interlock::lease {
 
-// After ticket_notes: notifies in this transaction if it is one statement; else the sweeper does
-// it.
+// To be called after ticket_notes. Sends the notifications in this transaction if the transaction
+// is one statement. Otherwise the sweeper sends them.
 void notify_after_release(LeaseDatabase* database, int partition);
 
 extern const SweepTask kTicketTask;

@@ -1,12 +1,12 @@
-// Levels of the keys that are paths.
+// Levels of keys that are paths.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::lease {
 
-// Appends a level with its slashes as %2F and its percent signs as %25, so that it stays one level
-// and no two levels look alike.
+// Appends a level, with slashes as %2F and percent signs as %25. So it stays one level, and
+// different levels look different.
 void append_level(StringInfo path, const char* level);
 
 } // namespace interlock::lease

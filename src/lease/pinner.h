@@ -1,19 +1,20 @@
 // The processes whose open transactions have asserted a lease and so pin it.
 //
-// One is stored in the lease itself; several are in a list in the memory of leases. A process stays
-// there until its transaction has ended, and removes itself with the partition's lock held. So
-// while the lock is held its entry in the server's array of processes cannot be reused.
+// One process is stored in the lease itself. Several are in a list in the memory of leases. A
+// process stays there until its transaction has ended. It removes itself while it holds the
+// partition's lock. So while another process holds the lock, the entry in the server's array of
+// processes is not reused.
 #pragma once
 
 #include "lease/lease_table.h"
 
 namespace interlock::lease {
 
-// With the lock of the lease's partition held exclusively. The list counts for the role of the
-// lease.
+// Adds this process. The lock of the lease's partition must be held exclusively. The list is
+// charged to the role of the lease.
 LeaseRoom add_pinner(Lease* lease, LeaseAccess access);
 
-// Removes this process, which has pinned the lease. One that has ended is the caller's to drop.
+// Removes this process, which has pinned the lease. The caller drops the lease if it has ended.
 void remove_pinner(Lease* lease);
 
 struct Pinner {
@@ -30,11 +31,11 @@ static_assert(sizeof(PinList) <= kMemoryUnit);
 
 Pinner pinner_of(int process);
 
-// Their processes, in the current memory context.
+// The pinning processes, in the current memory context.
 List* list_pinners(const Lease& lease);
 Datum array_of_pids(const List* pids);
 
-// Runs body(Pinner) for each, with the partition's lock held.
+// Runs body(Pinner) for each pinning process, with the partition's lock held.
 template <typename Body>
 void for_each_pinner(const Lease& lease, Body&& body) {
     if (lease.pins == 1)

@@ -1,31 +1,31 @@
-// Demanding a lease: every write to a row of a table needs an asserted, exclusive lease that covers
+// Required leases: every write to a row of a table needs an asserted, exclusive lease that covers
 // the row's key.
 //
 // The requirement is the arguments of an AFTER ROW trigger: the template of the lease's key, and
-// the columns whose change needs it (none: all). It runs after the write, so that it checks the row
-// as it is stored, after other triggers and generated columns. The check is local to the session
-// (has_pinned in lease/lease.h).
+// the columns whose change needs the lease (none: all). The trigger runs after the write, so it
+// checks the row as it is stored, after other triggers and generated columns. The check uses only
+// memory of the session (has_pinned() in lease/lease.h).
 //
-// SQLSTATEs of a write: IL006 no such lease is asserted; 22004 a null and 22023 a value that cannot
-// be in a lease's key; 55000 the columns no longer match.
+// SQLSTATEs of a write: IL006 if no such lease is asserted. 22004 for a null and 22023 for a value
+// that cannot be in a lease's key. 55000 if the columns no longer match.
 #pragma once
 
 #include "table/relation.h"
 
 namespace interlock::lease {
 
-// Literal text, and the column whose value follows it.
+// A literal text, and the column whose value follows it.
 struct TemplatePiece {
     const char* text;
-    const char* name; // null: nothing follows
+    const char* name; // null: no column follows
     AttrNumber column;
-    Oid type; // below any domain
+    Oid type; // base type of a domain
     FmgrInfo output;
 };
 
 struct LeaseTemplate {
     TemplatePiece* pieces;
-    int count; // zero: it is malformed
+    int count; // zero: the template is malformed
 };
 
 struct LeaseRequirement {
@@ -36,7 +36,7 @@ struct LeaseRequirement {
     Bitmapset* columns; // null: every update needs the lease
 };
 
-// 'product:{id}/x': {column} is the column's value, {{ and }} are braces.
+// Reads 'product:{id}/x'. {column} stands for the column's value. {{ and }} are braces.
 LeaseTemplate parse_template(const char* text);
 
 struct LeaseRequirements {
@@ -46,14 +46,14 @@ struct LeaseRequirements {
     const LeaseRequirement* end() const { return first + count; }
 };
 
-// Those of a table.
+// The requirements of a table.
 extern int requirements_part;
 inline LeaseRequirements requirements_of(const TableInfo* info) {
     const auto* requirements = part_of<const LeaseRequirements>(info, requirements_part);
     return requirements != nullptr ? *requirements : LeaseRequirements{};
 }
 
-// A trigger's arguments as a requirement.
+// Reads a trigger's arguments.
 LeaseRequirement read_requirement(TupleDesc columns, const Trigger* trigger);
 
 } // namespace interlock::lease

@@ -10,7 +10,7 @@ namespace {
 
 struct LeaseUsage {
     RoleUsage by_role;
-    pg_atomic_uint64 looks[kUsageLines]; // for room, when it was in vain
+    pg_atomic_uint64 looks[kUsageLines]; // for room, when it found none
 };
 
 } // namespace

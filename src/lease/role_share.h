@@ -1,8 +1,8 @@
 // How much of the memory of leases each role uses, and its share.
 //
-// A lease is charged to the role that acquires it, from the request on until its memory is free
-// again, in units of the memory that it needs at most: ancestors of its key that others use as well
-// are charged to each of them.
+// A lease is charged to the role that acquires it, from the request until its memory is free again.
+// The charge is the largest number of units that it needs. Ancestors of its key that other leases
+// use too are charged to each of them.
 #pragma once
 
 #include "lease/memory.h"
@@ -10,7 +10,7 @@
 
 namespace interlock::lease {
 
-// The setting, in leases of two units.
+// The setting. A lease counts as two units.
 extern int max_leases_per_role;
 
 // What a lease returns when it ends.
@@ -19,26 +19,26 @@ struct LeaseCharge {
     uint16 units;
 };
 
-// Whether there is room for a lease: in the share of its role, and in all.
+// Whether there is room for a lease, in the share of its role and in total.
 enum class LeaseRoom { kYes, kRoleIsFull, kFull };
 
-// False: the role would exceed its share, which is no limit for privileged access.
+// Returns false if the role would exceed its share. The share does not limit privileged access.
 bool charge_lease(Oid role, uint32 units, LeaseAccess access, LeaseCharge* charge);
 void discharge_lease(const LeaseCharge& charge);
 
-// For memory that a lease needs later on, and gives back while it is there.
+// For memory that a lease needs later, and returns while it exists.
 bool add_to_charge(LeaseCharge* charge, uint32 units, LeaseAccess access);
 void subtract_from_charge(LeaseCharge* charge, uint32 units);
 
-// Whether the role has searched for expired leases a moment ago in vain: another search would only
+// Whether the role has just searched for expired leases without success. Another search would only
 // block others.
 bool has_looked_for_room(Oid role);
 void note_look_for_room(Oid role);
 
-// The share of a role, in leases.
+// The share of a role, as a number of leases.
 uint32 lease_share();
 
-// Null without shared memory.
+// Null if there is no shared memory.
 RoleUsage* lease_usage();
 
 void define_lease_usage_settings();

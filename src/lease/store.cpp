@@ -203,7 +203,7 @@ char* record_at(const StorePage& page, int offset, size_t size) {
     }
     if (content == nullptr || memcmp(content, &magic, sizeof(magic)) != 0)
         ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
-                        errmsg("table %s.%s was changed by hand", kInternalSchema, kStore),
+                        errmsg("table %s.%s was changed by plain SQL", kInternalSchema, kStore),
                         errhint("Drop and create the extension pg_interlock.")));
     return content;
 }

@@ -1,7 +1,7 @@
-// Tickets: callers that were refused a lease, and are to be notified when it can be had. They hold
-// no connection and no place in a queue; nothing depends on a ticket but a notification.
+// Tickets: callers that were refused a lease and will be notified when it can be acquired. They
+// hold no connection and no place in a queue. A ticket only leads to a notification.
 //
-// A partition has one list of the tickets for all of its keys, in the order of asking.
+// A partition has one list of tickets for all of its keys, in the order of the requests.
 #pragma once
 
 #include "lease/lease_table.h"
@@ -9,20 +9,20 @@
 namespace interlock::lease {
 
 struct LeaseTicket {
-    int64 number;   // what the notification says
-    int64 asked;    // the last time
+    int64 number;   // the number in the notification
+    int64 asked;    // time of the last request
     int64 notified; // 0: not since then
     Ref node;
     Ref next;
     Oid role;
-    int32 pid;      // the session that it ends with; 0: none
+    int32 pid;      // the session with which it ends; 0: none
     int32 capacity; // of a permit
     LeaseMode mode;
-    bool is_open; // others may have the lease first, also right after the ticket is notified
+    bool is_open; // others may acquire the lease first, even after the notification
     uint8 holder_length;
     LeaseCharge charge;
 
-    // Of holder_length bytes, at the end of the same piece of memory.
+    // Copies holder_length bytes at the end of the same piece of memory.
     void copy_holder(char* to) const { read_text(this, sizeof(LeaseTicket), to, holder_length); }
     bool has_holder(std::string_view holder) const {
         return holder_length == holder.size() &&
@@ -32,29 +32,31 @@ struct LeaseTicket {
 
 inline LeaseTicket* ticket_at(Ref ref) { return at<LeaseTicket>(ref); }
 
-// Whose ticket it is: a role has one for each holder, key and mode.
+// The owner of a ticket. A role has one ticket for each holder, key and mode.
 struct TicketOwner {
     Oid role;
     LeaseMode mode;
     std::string_view holder;
 };
 
-// All with the partition's lock held exclusively, or shared where a function only looks.
+// For all functions below the partition's lock must be held: exclusively, or shared if the function
+// only reads.
 
-// The link to the owner's ticket for the key; null: there is none.
+// The link to the owner's ticket for the key. Null: there is none.
 Ref* find_ticket(const LeaseKey& key, const TicketOwner& owner);
 
-// Appends a new ticket; kYes: `made` is it.
+// Appends a new ticket. If the result is kYes, *made is the ticket.
 LeaseRoom make_ticket(const LeaseKey& key, const TicketOwner& owner, LeaseAccess access, Ref* made);
 
-// Drops the ticket that the link leads to; the link then leads to the next one.
+// Drops the ticket at the link. The link then leads to the next ticket.
 void drop_ticket(Ref* link);
 
-// Drops the tickets for which is_wanted(const LeaseTicket&). Returns how many they were.
+// Drops the tickets for which is_wanted(const LeaseTicket&) is true. Returns their number.
 template <typename Wanted>
 int64 drop_tickets_if(int partition, Wanted&& is_wanted);
 
-// After a grant at the key: those who have asked for it, or above or below, have their order again.
+// To be called after a grant at the key. Tickets for this key, and for keys above or below it, have
+// their order again.
 void note_grant_for_tickets(int partition, Ref node);
 
 template <typename Wanted>

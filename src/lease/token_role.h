@@ -1,4 +1,4 @@
-// The role of a lease: only members of the role that acquired it can renew, release or assert it,
+// The role of a lease. Only members of the role that acquired it can renew, release or assert it,
 // or see its token.
 #pragma once
 
@@ -7,14 +7,15 @@
 
 namespace interlock::lease {
 
-// The role to which the token was granted before a crash, if the caller acts for it: its own, that
-// of the session, or one of the first eight that were granted to these; InvalidOid: none of them,
-// or there were too many wrong tokens. Only the token is left of the lease. It shows whether it was
-// granted to a given role, not to which one. With no lock held.
+// The role to which the token was granted before a crash, if the caller acts for it. It tries the
+// caller's own role, the session's role, and the first eight roles granted to these. InvalidOid if
+// it is none of them, or after too many wrong tokens. Only the token is left of the lease. It shows
+// whether it was granted to a given role, and not to which role. No lock must be held.
 Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
-// Runs body(Ref) under the partition's lock; 0: there is no lease with that token, or it is not the
-// caller's, and then there is no lock. The caller must not be able to distinguish the two.
+// Runs body(Ref) under the partition's lock. Ref 0: there is no lease with that token, or it does
+// not belong to the caller, and then no lock is held. The caller must not be able to distinguish
+// the two cases.
 template <typename Body>
 void with_own_lease(const LeaseKey& key, int64 token, LWLockMode mode, Body&& body) {
     LWLock* lock = partition_lock(key.partition);
@@ -31,7 +32,7 @@ void with_own_lease(const LeaseKey& key, int64 token, LWLockMode mode, Body&& bo
             body(Ref{0});
             return;
         }
-        trusted = role; // a token is of one grant, and so the role's as long as it is there
+        trusted = role; // a token belongs to one grant, so the role stays the same
     }
 }
 

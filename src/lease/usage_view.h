@@ -1,4 +1,4 @@
-// What the view usage shows of leases.
+// What view usage shows of leases.
 #pragma once
 
 #include "server/usage_report.h"

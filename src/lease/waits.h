@@ -1,23 +1,23 @@
-// What keeps the waiters for leases waiting, for views.
+// What waiters for leases wait for, for views.
 #pragma once
 
 #include "lease/queue.h"
 
 namespace interlock::lease {
 
-// Nothing of the three: the waiter is about to be granted its lease, or to make something durable.
+// If none of the three is set, the waiter is about to get its lease, or to make something durable.
 struct LeaseWait {
     const LeaseWaiter* waiter;
     Ref in_the_way;            // a lease that is held or pinned
-    const LeaseWaiter* before; // else the nearest waiter that goes first
-    int64 recovers_at;         // else the end of the time in which leases are only reclaimed
+    const LeaseWaiter* before; // otherwise the nearest waiter that goes first
+    int64 recovers_at;         // otherwise the end of the grace
 };
 
-// Whether a process waits in the partition, without its lock.
+// Whether a process waits in the partition. The lock need not be held.
 bool has_waiters(int partition);
 
-// Finds them one after the other, in the order of the queues. With the partition's lock held
-// exclusively: expired leases are dropped.
+// Finds the waits one after the other, in the order of the queues. The partition's lock must be
+// held exclusively, because expired leases are dropped.
 class LeaseWaits {
 public:
     explicit LeaseWaits(int partition);

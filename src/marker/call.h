@@ -1,4 +1,4 @@
-// What the functions on marked rows share: reading their arguments, and reading a marker.
+// What the functions on marked rows share: reading their arguments and reading a marker.
 #pragma once
 
 #include "execution/row_lock.h"
@@ -10,42 +10,44 @@ class Arguments;
 
 namespace interlock::marker {
 
-// Reads the arguments (rel, key), and (holder) if the verb names one. Raises what open_table(),
-// require_marker() and key_argument() do, and 22023 for a holder's name.
+// Reads the arguments (rel, key), and also (holder) if the function has it. Raises the errors of
+// open_table(), require_marker() and key_argument(), and 22023 for an invalid name of a holder.
 MarkedRow open_call(const Arguments& arguments, bool names_holder,
                     LOCKMODE mode = RowExclusiveLock);
 
-// As above for a verb on several rows, without the key; its caller has read the holder.
+// As above for a function on several rows, without a key. Its caller has read the holder.
 MarkedRow open_rows(const Arguments& arguments, const char* holder);
 
-// Counts a call of a verb on one row, and whether another holder had it (contention/count.h).
+// Counts a call of a function on one row, and whether another holder had the row
+// (contention/count.h).
 void count_call(const MarkedRow& call, bool is_conflict = false);
 
-// Argument n, named "ttl": in microseconds, null for the table's; 22023 unless it is above zero.
+// Argument n, named "ttl", in microseconds. Null means the table's ttl. Raises 22023 unless it is
+// above zero.
 int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker);
 
-// The marker as it is stored, or in the newest version of the row once that is locked; one that is
-// live has a holder, the empty name if none is stored.
+// The marker as it is stored, or as it is in the newest version of the row after locking it. A live
+// marker has a holder, which is the empty name if none is stored.
 struct Look {
     bool found;
     MarkerState state;
     const char* reason;
-    const Key* key; // what to call the row by (table_key())
+    const Key* key; // the key by which to name the row (table_key())
 };
 Look look(const MarkedRow& call, RowLock lock = {});
 
-// Whether another holder has it.
+// Whether another holder has the marker.
 bool is_held_by_other(const MarkedRow& call, const Look& found);
 
-// Whether call.holder has it.
+// Whether call.holder has the marker.
 bool is_held(const MarkedRow& call, const Look& found);
 
-// IL005, for a verb that acts under the marker of call.holder: the row is there, and another
-// holder or none has the marker.
+// Raises IL005, for a function that acts under the marker of call.holder. The row exists, and
+// another holder or no holder has the marker.
 [[noreturn]] void raise_not_held(const MarkedRow& call, const Look& found);
 
-// For a verb whose write found no row that call.holder has: P0002, IL005, or what
-// raise_suppressed() raises.
+// For a function whose write found no row that call.holder has. Raises P0002, IL005, or the errors
+// of raise_suppressed().
 [[noreturn]] void raise_unwritten(const MarkedRow& call);
 
 } // namespace interlock::marker

@@ -1,13 +1,13 @@
 // State markers: business locks on rows. Columns of the row name the holder that edits it, and a
-// deadline. All sessions can read the row; only the holder can change it.
+// deadline. All sessions can read the row. Only the holder can change it.
 //
-// The configuration is the arguments of a trigger, which checks every write, also one that sets the
-// marker by plain SQL. A marker past its deadline counts as free at once, for all sessions; the
-// sweeper clears its columns.
+// The configuration is the arguments of a trigger. The trigger checks every write, also a write
+// that sets the marker by plain SQL. A marker past its deadline counts as free at once, for all
+// sessions. The sweeper clears its columns.
 //
-// Isolation: the trigger sees the newest committed row after any wait, so that under READ COMMITTED
-// exactly one of two callers that lock one row wins. Under REPEATABLE READ and above a row that
-// changed after the snapshot is 40001.
+// Isolation: the trigger sees the newest committed row after any wait. So under READ COMMITTED,
+// exactly one of two callers that lock the same row wins. Under REPEATABLE READ and above, a row
+// that changed after the snapshot raises 40001.
 #pragma once
 
 #include "execution/row_change.h"
@@ -24,7 +24,7 @@ enum MarkerRole { kStatus, kHolder, kTime, kUntil, kReason, kMarkerRoles };
 
 struct MarkerColumn {
     NameData name;
-    AttrNumber attnum; // InvalidAttrNumber when the column is gone
+    AttrNumber attnum; // InvalidAttrNumber: the column is gone
     Oid type;
     int32 typmod;
     bool not_null;
@@ -36,21 +36,21 @@ struct Marker : OwnTrigger {
     int64 ttl; // microseconds
     bool enforce;
     bool usable;         // every column is there
-    bool compares_bytes; // holders: the collation of their column is deterministic
+    bool compares_bytes; // the collation of the holder's column is deterministic
 };
 
-// Whether a column of that type can have the role. No domain can: the trigger writes past its
-// constraints.
+// Whether a column of that type can have the role. A domain cannot, because the trigger writes past
+// the constraints of the domain.
 bool fits_role(int role, Oid type);
 
-// Null when markers are not enabled.
+// The part. Null if markers are not enabled.
 extern int marker_part;
 inline const Marker* marker_of(const TableInfo* info) {
     return part_of<const Marker>(info, marker_part);
 }
 
-// What the arguments of the trigger say: the ttl, the mode, the columns by role, and then, where
-// the owner wants no index, that: so one that a tool has dropped is noticed.
+// The arguments of the trigger: the ttl, the mode, and the columns by role. One more argument
+// follows if the owner wants no index. Without it, a missing index was dropped by a tool.
 struct MarkerSettings {
     int64 ttl;
     bool enforce;
@@ -58,106 +58,109 @@ struct MarkerSettings {
     const char* columns[kMarkerRoles];
 };
 
-// False when they are not as enable_marker writes them.
+// Reads the arguments. Returns false if enable_marker does not write such arguments.
 bool read_settings(const Trigger* trigger, MarkerSettings* settings);
 List* trigger_arguments(const MarkerSettings& settings);
 extern const Mechanism kMarkerMechanism;
 
-// A trigger's arguments as markers of the table.
+// Reads a trigger's arguments, with the columns of the table.
 Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger);
 
-// The table's markers. Raises 39P01 when the trigger has arguments that enable_marker does not
-// write, and 55000 when a column is missing; require_marker also when markers are not enabled or
+// The table's markers. Raises 39P01 if enable_marker does not write the trigger's arguments, and
+// 55000 if a column is missing. require_marker() also raises 55000 if markers are not enabled or if
 // their trigger does not fire in this session.
 const Marker* usable_marker(Relation rel, const TableInfo* info);
 const Marker* require_marker(Relation rel, const TableInfo* info);
 
-// Raises 55000 when the column is not the status of a marker: it has other values than 0 and 1, a 1
+// Raises 55000 if the column is not the status of a marker. It has other values than 0 and 1, a 1
 // without holder and time, transitions, or a CHECK that allows other values. For enable_marker,
-// inside with_spi; `columns` has the names by role.
+// inside with_spi. `columns` has the names by role.
 void refuse_foreign_status(Oid relid, const char* const* columns);
 
-// Raises 55000 when rows are held in columns of the marker that `columns` does not have: others
-// could lock them at once. `present` has those of the marker by role, null where one is gone.
+// Raises 55000 if rows are held in columns of the marker that are not in `columns`, because others
+// could lock these rows at once. `present` has the current columns by role. Null: the column is
+// gone.
 void refuse_moved_marker(Oid relid, const char* const* present, const char* const* columns);
 
-// The columns, by role, where no other is named and there is no marker yet.
+// The default columns by role, if there is no marker yet.
 constexpr const char* kDefaultColumns[kMarkerRoles] = {"lock_status", "lock_by", "lock_time",
                                                        "lock_until", "lock_reason"};
 
-// The column that a call has which names none: that of the marker, which may be null.
+// The column for a role that a call does not name: the current column of the marker, which may be
+// null.
 inline const char* unnamed_column(const Marker* present, int role) {
     return present != nullptr && present->well_formed ? NameStr(present->columns[role].name)
                                                       : kDefaultColumns[role];
 }
 
-// Raises 55000 when the status column would be added beside those of a hand-made lock, which would
-// go on beside the marker: a row would have two holders. So it is when a column for the holder or
-// the time exists that the caller has not named, or beside one "status", and when the holder column
-// has holders.
+// Raises 55000 if a new status column would be added to a table that already has a manual lock. The
+// manual lock would still work, and a row would have two holders. The table counts as such if it
+// has a column for the holder or the time that the caller has not named, or a column "status" next
+// to it. It also counts as such if the holder column has holders.
 void refuse_unadopted_status(Oid relid, const char* const* columns, bool names_status);
 
 inline const char* quoted(const Marker* marker, MarkerRole role) {
     return quote_identifier(NameStr(marker->columns[role].name));
 }
 
-// The marker of a row as it stands at `clock`.
+// The marker of a row at time `clock`.
 struct MarkerState {
     bool set;           // status is 1
-    bool foreign;       // status is none of a marker's: neither 0 nor 1 nor null
-    bool live;          // set, and its deadline lies ahead
-    const char* holder; // null when not set or the column is null
-    TimestampTz since;  // when it was locked or touched last; DT_NOBEGIN when null
-    TimestampTz until;  // DT_NOBEGIN when null
+    bool foreign;       // the status is neither 0 nor 1 nor null, so it is not a marker's
+    bool live;          // set, and its deadline has not passed
+    const char* holder; // null: not set, or the column is null
+    TimestampTz since;  // when it was last locked or touched; DT_NOBEGIN: null
+    TimestampTz until;  // DT_NOBEGIN: null
 };
 MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tuple,
                          TimestampTz clock);
 MarkerState marker_state(const Marker* marker, const RowValues& row, TimestampTz clock);
 
-// The same but for the holder, which stays null: it is not read, however long it is.
+// The same without the holder, which stays null. It is not read, because it may be very long.
 MarkerState marker_status(const Marker* marker, const RowValues& row, TimestampTz clock);
 
-// A value in the type of a marker column, as assignment makes it: a timestamp is rounded, a text
-// that is too long is 22001.
+// A value in the type of a marker column, as an assignment converts it. A timestamp is rounded. A
+// text that is too long raises 22001.
 Datum marker_time(const MarkerColumn& column, TimestampTz time);
 Datum marker_text(const MarkerColumn& column, const char* text);
 
-// Whether both are the same name; a null equals no name.
+// Whether both names are the same. A null equals no name.
 bool same_holder(const char* left, const char* right);
 
-// The holder as which the current transaction writes: the argument of set_holder, or null.
+// The holder for whom the current transaction writes: the argument of set_holder, or null.
 const char* current_holder();
 
-// Checks the name of a holder, by default argument "holder": 22023 when it is empty or longer than
-// kHolderBytes.
+// Checks the name of a holder. `argument` is the name of the argument. Raises 22023 if the name is
+// empty or longer than kHolderBytes.
 const char* check_holder(const char* holder, const char* argument = "holder");
 
-// How a function of ours calls its write. The conditions of its statement may be evaluated before a
-// wait for the row, and are not evaluated again if the other transaction only locked the row or
-// rolled back. So the trigger, which runs after the wait, decides: it computes the deadline, and
-// skips a row whose marker has expired by then, as if the statement had not found it.
+// How a function of the extension writes a marker. The conditions of its statement may be evaluated
+// before a wait for the row. They are not evaluated again if the other transaction only locked the
+// row or rolled back. So the trigger decides, which runs after the wait. It computes the deadline.
+// If the marker has expired by then it skips the row, as if the statement had not found it.
 enum class Verb : uint8 { kLock, kTouch, kHandOver, kRelease, kForce };
 struct VerbCall : WritingVerb { // whose `run` is run_as_verb
     Verb verb;
-    Oid root; // of the marker
+    Oid root; // the table of the marker
     const char* holder;
     int64 ttl;
     TimestampTz until; // the deadline that the statement sets, before any wait
     bool has_reason;
-    bool may_shorten;  // a deadline that is nearer than the present one
-    int trigger_depth; // around the statement
+    bool may_shorten;  // the deadline may become earlier than the current one
+    int trigger_depth; // at the statement
 };
 
-// Runs body(), which runs the verb's statement, with the verb's holder as the current holder.
+// Runs body(), which runs the function's statement, with the function's holder as the current
+// holder.
 void run_as_verb(const WritingVerb& verb, void (*body)(void* closure), void* closure);
 
-// The call whose own statement has fired the trigger that runs now on a table with this marker;
-// null for any other write, also one by a trigger of that row.
+// The call whose own statement has fired the running trigger, on a table with this marker. Null for
+// any other write, also for a write by a trigger of that row.
 const VerbCall* firing_verb(const Marker* marker);
 
-// The tables with markers in this database, a list of Oid in the current context: as they were
-// enabled, in schemas the current user may use or in all; or those that store the rows, partitions
-// instead of their parents.
+// The tables with markers in this database, a list of Oid in the current context. kEnabled and kAll
+// are the tables where markers were enabled, in schemas that the current user may use, or in all
+// schemas. kStored are the tables that store the rows: partitions instead of their parents.
 enum class MarkerTables { kEnabled, kAll, kStored };
 List* marker_tables(MarkerTables which);
 

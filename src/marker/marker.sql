@@ -23,10 +23,10 @@ Missing columns are added, existing ones adopted (a NOTICE lists both). A column
 lock_until and lock_reason. ttl is how long a marker lives without a touch. enforce: only the
 holder may update or delete the row (IL004); without it a live marker only cannot be taken over. notify: NOTIFY
 interlock_row_lock with {table, event} (on), or {table, key, event, holder} (full): every listener sees them. sweep_index: an index over the deadlines of marked rows, so that a sweep
-is as fast in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).
-Calling it again changes the settings, and other columns only while no row is held. A status column with other values than 0 and 1, with a 1 that has no holder and no time,
-with transitions or with a CHECK that lets other values in is refused, and so is adding one to a table whose holder column has
-holders, or, when status_column is null, one that has a column for the holder or the time: a hand-made lock would be ignored. Errors: 42501 not the owner, 42804 column type, 22023
+is fast in a large table too. Without it a sweep reads the whole table, but marking and releasing changes no index (HOT).
+Calling it again changes the settings, and other columns only while no row is held. A status column is refused if it has other values than 0 and 1, a 1 without holder and time,
+transitions, or a CHECK that allows other values. A new status column is refused if the holder column has holders, because a manual lock would be
+ignored. It is also refused if status_column is null and there is a column for the holder or the time. Errors: 42501 not the owner, 42804 column type, 22023
 ttl not positive, 55000 the status column means something else, or rows are held in other columns.';
 
 CREATE FUNCTION interlock.disable_marker(rel regclass) RETURNS void
@@ -80,9 +80,9 @@ CREATE FUNCTION interlock.claim_rows(
     OUT key jsonb, OUT current jsonb, OUT expires_at timestamptz) RETURNS SETOF record
     LANGUAGE c ROWS 10 AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.claim_rows(regclass, text, integer, jsonb, name, interlock.seconds) IS
-'Marks up to max_rows free rows for the holder, and returns their keys and what the caller may read of them: for workers that
-take the next rows of a queue. Rows that are held, also by the same holder, or locked by another transaction are passed over; one past
-its deadline is free. match: {column: value}, null for IS NULL. order_column: the least first, nulls last. The row is free again
+'Marks up to max_rows free rows for the holder, for workers that take the next rows of a queue. Returns the keys and the columns that the caller
+may read. It skips rows that are held, also by the same holder, and rows that another transaction has locked. A row past its deadline is
+free. match: {column: value}, null for IS NULL. order_column: the least first, nulls last. The row is free again
 at expires_at unless save_row, unlock_row or delete_row ends the claim before. Needs SELECT on the columns of match and
 order_column. Errors: 42703 no such column, 42883 a type without equality or order, 22023 match no object, max_rows or
 ttl not positive, 55000 no markers or no key, 40001 under REPEATABLE READ and above when a row changed after the snapshot.';
@@ -101,8 +101,8 @@ CREATE FUNCTION interlock.touch_row(rel regclass, key text, holder text, ttl int
 CREATE FUNCTION interlock.touch_row(rel regclass, key "any", holder text, ttl interlock.seconds = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.touch_row(regclass, text, text, interlock.seconds) IS
-'Moves the deadline to ttl from now (null: the table''s, and never nearer) and the time to now, and returns the deadline; null when the holder
-no longer had the marker. Errors: 22023 ttl not positive.';
+'Moves the deadline to ttl from now, and the time to now. With null it uses the ttl of the table and never shortens. Returns the deadline; null if
+the holder no longer had the marker. Errors: 22023 ttl not positive.';
 COMMENT ON FUNCTION interlock.touch_row(regclass, "any", text, interlock.seconds) IS
 'As touch_row(regclass, text, text, interlock.seconds), for a key of another type.';
 
@@ -217,8 +217,8 @@ warning.';
 CREATE VIEW interlock.row_locks AS SELECT * FROM interlock_internal.list_row_locks();
 GRANT SELECT ON interlock.row_locks TO PUBLIC;
 COMMENT ON VIEW interlock.row_locks IS
-'Every marked row that the current user may read, in all tables but those of other owners (superusers apart) whose row security
-applies to it; live is false for a marker past its deadline.';
+'Every marked row that the current user may read. Tables of other owners whose row security applies to the user are left out, except for
+superusers. live is false for a marker past its deadline.';
 
 CREATE FUNCTION interlock.sweep(max_rows integer = NULL, OUT rel regclass, OUT released bigint) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';

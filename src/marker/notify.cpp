@@ -139,7 +139,7 @@ static void tell_release(const Change& change) {
 }
 
 // Others cannot take a live marker, so its holder has given it away: by hand_over_row or plain SQL.
-// The verb has decided before the clock of now.
+// The function has decided before the clock of now.
 static bool is_handed_over(const Change& change) {
     const VerbCall* verb = firing_verb(change.marker);
     bool by_verb = verb != nullptr && verb->verb == Verb::kHandOver;

@@ -1,4 +1,4 @@
-// What a holder does with a marker beside saving: hand_over_row gives it to another holder, and
+// What a holder does with a marker other than saving: hand_over_row gives it to another holder, and
 // delete_row ends it with the row.
 
 #include "marker/call.h"

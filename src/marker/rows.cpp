@@ -1,6 +1,6 @@
 // lock_rows: the markers of several rows for one holder, all or none.
 //
-// The rows are locked in the order of their keys before any of them is marked. From then on their
+// The rows are locked in the order of their keys before any of them is marked. Afterwards their
 // markers stand still, so that none is marked where one is held by another: a refusal leaves no
 // dead rows, and its row locks end with the subtransaction that took them.
 

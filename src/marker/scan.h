@@ -1,7 +1,7 @@
-// The marked rows of a table as the transaction sees them, read without a statement.
+// The marked rows of a table that the transaction sees, read without a statement.
 //
-// For callers that have not named the table: no code of its owner runs. The rows come from the
-// table itself, or from the index that enable_marker makes, which contains the marked ones.
+// It is for callers that have not named the table: no code of its owner runs. The rows come from
+// the table itself, or from the index that enable_marker creates, which contains the marked rows.
 // Planning a statement would evaluate constant parts of the expressions and predicates of all
 // indexes.
 #pragma once
@@ -19,17 +19,17 @@ struct MarkedScan {
     TupleTableSlot* row;
 };
 
-// Whether the index has just the rows whose status is 1: WHERE status = 1.
+// Whether the index has exactly the rows whose status is 1: WHERE status = 1.
 bool is_of_marked_rows(HeapTuple index, AttrNumber status);
 
-// Whether enable_marker has made the index, by its name. Both take a row of pg_index.
+// Whether enable_marker has created the index, by its name. Both functions take a row of pg_index.
 bool is_sweep_index(HeapTuple index);
 constexpr const char* kSweepIndexSuffix = "interlock_sweep_idx";
 
-// The table and its indexes are locked already (server/relation_lock.h).
+// The caller has locked the table and its indexes (server/relation_lock.h).
 MarkedScan begin_marked_scan(Relation rel, const Marker* marker);
 
-// Puts the next marked row into scan->row; false at the end.
+// Puts the next marked row into scan->row. Returns false at the end.
 bool next_marked(MarkedScan* scan);
 void end_marked_scan(MarkedScan* scan);
 

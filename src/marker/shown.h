@@ -1,5 +1,5 @@
-// What views show of values that a table's owner has written past the triggers: of a few bytes of
-// storage these can make gigabytes.
+// What views show of values that a table's owner has written past the triggers. From a few stored
+// bytes such values can make gigabytes of text.
 #pragma once
 
 #include "server/server.h"
@@ -8,12 +8,13 @@ namespace interlock::marker {
 
 constexpr Size kShownBytes = 8192;
 
-// The first bytes of a text, between characters. Fetches no more of a value out of line.
+// The first bytes of a text, cut between two characters. If the value is stored out of line, it
+// fetches only these bytes.
 Datum shown_text(NullableDatum value);
 
-// Whether the value's text is not much longer than its bytes: no number of more than a thousand
-// digits, no jsonb; no array, range or composite of these or of more than 1 kB, and none that is
-// nested.
+// Whether the value's text is not much longer than its bytes. False for a number of more than a
+// thousand digits and for jsonb. False for an array, range or composite type of these, of more than
+// 1 kB, or with nested values.
 bool has_short_text(Oid type, Datum value);
 
 } // namespace interlock::marker

@@ -146,8 +146,8 @@ static List* conditions_on(Relation rel, AttrNumber attnum) {
     return result;
 }
 
-// Whether a condition names the value, or one beside it, and allows it. What conditions imply is
-// derived from the operators of the server's btree families: no code of the owner runs.
+// Whether a condition names the value, or a neighbouring value, and allows it. What conditions
+// imply is derived from the operators of the server's btree families: no code of the owner runs.
 static bool is_let_in(List* conditions, Form_pg_attribute column, int64 value) {
     List* given = list_make1(equals(column, value));
     bool let_in = false;
@@ -225,7 +225,7 @@ void refuse_moved_marker(Oid relid, const char* const* present, const char* cons
 // What hand-made locks call their status.
 constexpr const char* kUsualStatus = "status";
 
-// A call that adds all columns of the marker, beside those that are there.
+// A call that adds all columns of the marker, in addition to the existing ones.
 static const char* call_with_own_columns(Relation rel, const char* const* columns) {
     constexpr const char* kOwn[kMarkerRoles][2] = {{"status_column", "marker_status"},
                                                    {"holder_column", "marker_by"},
@@ -256,7 +256,7 @@ static bool has_usual_status(Relation rel) {
            fits_role(kStatus, TupleDescAttr(RelationGetDescr(rel), attnum - 1)->atttypid);
 }
 
-// The hand-made lock would go on beside the marker, and a row have two holders.
+// The manual lock would still work, and a row would have two holders.
 [[noreturn]] static void refuse_half(Relation rel, const char* const* columns,
                                      const char* adopted) {
     bool has_status = has_usual_status(rel);

@@ -1,5 +1,5 @@
-// Releasing expired markers of one table. The sweeper (sweeper/task.h) does it when they expire;
-// sweep() does it by hand.
+// Releases expired markers of one table. The sweeper (sweeper/task.h) calls it when markers expire.
+// The SQL function sweep() calls it too.
 #pragma once
 
 #include "sweeper/task.h"
@@ -11,8 +11,8 @@ struct SweepResult {
     int64 failed = 0;  // rows whose release raised an error; it is tried again later
     int64 skipped = 0; // rows or tables that another transaction has locked
     bool unfinished = false;
-    SweepPosition reached = {};           // where to go on when unfinished
-    TimestampTz next_deadline = DT_NOEND; // DT_NOEND when nothing is marked
+    SweepPosition reached = {};           // where to continue if unfinished
+    TimestampTz next_deadline = DT_NOEND; // DT_NOEND: nothing is marked
     char last_error[256] = "";
 };
 
@@ -20,23 +20,23 @@ struct SweepResult {
 struct SweepBudget {
     int64 max_rows = 0;             // 0: no limit
     TimestampTz stop_at = DT_NOEND; // nothing is begun after it
-    int statement_timeout = 0;      // milliseconds for a batch or row, then it has failed; 0: none
-    bool row_by_row = false;        // no batches: one of them has killed the caller before
-    SweepPosition from = {};        // earlier rows were tried by an earlier call
+    int statement_timeout = 0;      // limit of a batch or row in milliseconds; 0: none
+    bool row_by_row = false;        // no batches, because a batch has killed the caller before
+    SweepPosition from = {};        // an earlier call has tried the rows before it
 
-    // Called before a batch or row is tried with the position that counts as tried should the
-    // caller not survive it, and whether that was a batch.
+    // Called before a batch or row is tried, with its position and whether it is a batch. If the
+    // caller does not survive it, that position counts as tried.
     void (*before_attempt)(Oid relid, const SweepPosition& position, bool is_batch) = nullptr;
 };
 
-// Releases the table's expired markers in the order of their deadlines, in batches of one
-// subtransaction each, small ones first and larger ones while they are quick. A batch that fails is
-// repeated row by row, so that one bad row does not block the others. Sets `unfinished` when the
-// budget ended the call, and gets at least one row further each time. Rows and tables that are
-// locked are skipped.
+// Releases the table's expired markers in the order of their deadlines, in batches. Each batch is a
+// subtransaction. Batches are small at first, and become larger while they are fast. A batch that
+// fails is repeated row by row, so that one bad row does not block the others. Sets `unfinished` if
+// the budget ended the call. Each call tries at least one more row. It skips locked rows and
+// tables.
 //
-// Acts as the table's owner, restricted (table/restricted.h): the table's triggers run with no more
-// rights than their owner has, and the settings they make end with the call.
+// It acts as the table's owner, restricted (table/restricted.h): the table's triggers run with the
+// owner's rights only, and the settings they make end with the call.
 SweepResult sweep_table(Oid relid, const SweepBudget& budget);
 
 // The sweeper's task: all tables with markers (marker/sweep_run.cpp).

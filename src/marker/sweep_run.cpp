@@ -74,8 +74,8 @@ static SweepResult sweep_one(const SweepRun& run, Oid table) {
         budget.from = run.resume.reached;
         budget.row_by_row = run.resume.row_by_row;
     }
-    // Policies of the owner run before the first batch, and may end the worker: the next one goes
-    // on behind this table, however many of them there are.
+    // Policies of the owner run before the first batch, and may end the worker: the next one
+    // continues behind this table, however many of them there are.
     note_attempt(table, budget.from, budget.row_by_row);
     return sweep_table(table, budget);
 }

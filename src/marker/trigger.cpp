@@ -26,10 +26,10 @@ struct Write {
     MarkerState before;
     MarkerState after;
     TimestampTz clock;          // after any wait for the row
-    const VerbCall* verb;       // null when no verb writes
+    const VerbCall* verb;       // null: no function writes
     const char* writer;         // the current holder, null for none
-    const TriggerData* trigger; // null when a verb writes without firing it
-    bool is_verb;               // a verb writes, of this concept or of another
+    const TriggerData* trigger; // null: a function writes without firing it
+    bool is_verb;               // a function writes, of this concept or of another
 };
 
 } // namespace
@@ -93,13 +93,14 @@ static bool is_verb(const Write& write, Verb verb) {
     return write.verb != nullptr && write.verb->verb == verb;
 }
 
-// Whether the row is the one that a verb names. A marker without a holder has the empty name there.
+// Whether the row is the one that a function names. A marker without a holder has the empty name
+// there.
 static bool is_verbs_row(const Write& write) {
     const char* holder = write.before.holder != nullptr ? write.before.holder : "";
     return write.verb != nullptr && write.before.set && strcmp(holder, write.verb->holder) == 0;
 }
 
-// Whether the marker that a verb wants to touch or give back has expired while it waited.
+// Whether the marker that a function wants to touch or release has expired while it waited.
 static bool is_lost(const Write& write) {
     return !write.before.live && is_verbs_row(write) && !is_verb(write, Verb::kLock);
 }
@@ -220,8 +221,8 @@ static const char* require_holder(const Write& write) {
 
 // A deadline that the writer sets is used. Otherwise the ttl counts, from the clock and not from
 // the start of the transaction: when the marker is taken, and when it is renewed, by a new time in
-// plain SQL too. A renewal never moves it nearer, unless its verb may. The values in a statement of
-// ours are replaced by this, unless another trigger has changed them.
+// plain SQL too. A renewal never moves it nearer, unless its function may. The values in a
+// statement of ours are replaced by this, unless another trigger has changed them.
 static TimestampTz deadline(const Write& write, bool taken) {
     const VerbCall* verb = write.verb;
     bool given = write.after.until != DT_NOBEGIN && column_changed(write, kUntil);

@@ -5,11 +5,11 @@
 
 namespace interlock::marker {
 
-// False when the verb has lost the marker meanwhile; raises IL004.
+// Returns false if the function has lost the marker meanwhile. Raises IL004.
 bool check_marker(RowChange* change);
 
-// Raises IL004 when the marker of a row keeps the current holder from writing it, as the row stands
-// now: for a change of what belongs to it.
+// Raises IL004 if the current marker of a row does not allow the current holder to write it. It is
+// for a change of rows that belong to this row.
 void refuse_if_marked(Relation rel, const TableInfo* info, TupleTableSlot* row);
 
 } // namespace interlock::marker

@@ -13,8 +13,8 @@ CREATE TABLE interlock.configuration_audit (
     after jsonb);
 COMMENT ON TABLE interlock.configuration_audit IS
 'Every call of a function that configures a table or an idempotency scope (kind configuration), or grants or revokes something (kind
-grant): time, user, function, what it is about, and the settings that the call has changed, before and after. Statements that change triggers
-without these functions are not here.';
+grant). It has the time, the user, the function, the object, and the changed settings before and after. Statements that change triggers
+without these functions are not recorded.';
 COMMENT ON SEQUENCE interlock.configuration_audit_id_seq IS 'Numbers the rows of configuration_audit.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.configuration_audit', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.configuration_audit_id_seq', '');

@@ -39,7 +39,7 @@ SELECT b.pid, w.usename::text AS role, COALESCE(b.holder, NULLIF(w.application_n
   LEFT JOIN pg_prepared_xacts hp ON hp.transaction = b.head_transaction;
 GRANT SELECT ON interlock.blocking TO PUBLIC;
 COMMENT ON VIEW interlock.blocking IS
-'A line for each waiting session of this database and each that keeps it waiting, at most eight: leases and their pins, key locks, claims, rows and
-all other locks of the server. kind and name: what it waits for. blocked_by: the process that holds it, or, if none does, the one that waits before
-it; null: a lease, claim or prepared transaction. head_pid and head_activity: the end of the chain, which waits for nobody, and what it does.
-is_circle: there is no end. Texts of statements are shown as in pg_stat_activity.';
+'A line for each waiting session of this database and each blocker, at most eight for a session. It covers leases and their pins, key locks, claims,
+rows and all other locks of the server. kind and name: what the session waits for. blocked_by: the process that holds it, otherwise the process that waits
+before it; null: a lease, claim or prepared transaction. head_pid and head_activity: the process at the end of the chain, which does not wait, and what it does.
+is_circle: the chain has no end. Texts of statements are shown as in pg_stat_activity.';

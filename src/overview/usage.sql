@@ -8,6 +8,6 @@ COMMENT ON FUNCTION interlock_internal.list_usage() IS 'The rows of the view usa
 CREATE VIEW interlock.usage AS SELECT * FROM interlock_internal.list_usage();
 GRANT SELECT ON interlock.usage TO PUBLIC;
 COMMENT ON VIEW interlock.usage IS
-'What is used of everything in shared memory that has a fixed size, on the whole server: in all (no role, no database), by role (of: the
-share of the role, null for superusers) and by role and database. Totals are shown to everybody, the lines of a role to its members, and
-all of them to pg_monitor.';
+'How much of each fixed-size resource in shared memory is used on the whole server: in total (no role, no database), by role, and by role
+and database. of: the limit; for a role its share, null for superusers. All users see the totals. Members of a role see its lines, and
+pg_monitor sees all lines.';

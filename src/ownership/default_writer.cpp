@@ -43,7 +43,7 @@ static void watch_changes() {
     watches = true;
 }
 
-// Under any name of the schema: protection goes on without the extension's statements.
+// Under any name of the schema: protection continues without the extension's statements.
 static Oid grants() {
     Oid schema = own_schema();
     return OidIsValid(schema) ? get_relname_relid("writer_grant", schema) : InvalidOid;

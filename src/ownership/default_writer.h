@@ -1,7 +1,9 @@
-// The writer of a role whose transactions set none: for clients in autocommit mode.
+// The default writer of a role, for transactions that set no writer. It is for clients in
+// autocommit mode.
 //
-// It belongs to the role itself and not to its members: a role can be a member of two. A
-// session finds a change of it as it finds that of a table: when it next opens one.
+// It belongs to the role itself and not to its members, because a role can be a member of two roles
+// with a default writer. A session notices a change when it next opens a table, as it notices a
+// change of a table.
 #pragma once
 
 #include "server/server.h"
@@ -10,13 +12,13 @@ namespace interlock::ownership {
 
 constexpr int kWriterBytes = 256; // the longest name of a writer
 
-// Null when the role has none; else valid until the next call.
+// The default writer, valid until the next call. Null if the role has none.
 const char* default_writer(Oid user);
 
-// As it is stored now, for a role of that name; in the current context.
+// The stored default writer of the role with that name, in the current context.
 const char* stored_default_writer(const char* role);
 
-// Call after writing a grant.
+// To be called after a grant was written.
 void forget_default_writers();
 
 } // namespace interlock::ownership

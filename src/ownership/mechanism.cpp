@@ -80,7 +80,7 @@ namespace {
 // columns of all rules with the same arguments.
 struct Call {
     const char* function;
-    const char* arguments; // beside the columns
+    const char* arguments; // in addition to the columns
     List* columns;
 };
 

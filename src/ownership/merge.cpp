@@ -38,7 +38,7 @@ static bool add_floats(Oid type, Datum base, Datum theirs, Datum mine, Datum* su
     PGFunction add = type == FLOAT4OID ? float4pl : float8pl;
     PGFunction subtract = type == FLOAT4OID ? float4mi : float8mi;
     *sum = DirectFunctionCall2(add, theirs, DirectFunctionCall2(subtract, mine, base));
-    // A change that is too small beside theirs would be lost.
+    // A change that is too small compared with theirs would be lost.
     return double_of(type, *sum) != double_of(type, theirs) ||
            double_of(type, mine) == double_of(type, base);
 }

@@ -18,7 +18,7 @@ constexpr const char* kTriggerName = "zzz_interlock_writer";
 
 namespace {
 
-// The rules of a table while a verb changes them.
+// The rules of a table while a function changes them.
 struct Draft {
     Relation rel;
     const TableInfo* info;
@@ -230,7 +230,7 @@ static void check_columns(const Draft& draft) {
     }
 }
 
-// The rule of the i-th column of the verb, or null.
+// The rule of the i-th column of the call, or null.
 static ColumnRule* present_rule(Draft* draft, int i) {
     for (int j = 0; j < draft->rules.count; j++)
         if (strcmp(draft->rules.rules[j].name, draft->columns[i]) == 0)
@@ -291,7 +291,7 @@ static void raise_not_ruled(const Draft& draft, const char* column, const char* 
                     errhint("The view interlock.column_ownership lists the rules.")));
 }
 
-// The statement that calls a verb for one column.
+// The statement that calls a function for one column.
 static char* call_of(const char* function, const Draft& draft, const char* column) {
     return psprintf("SELECT interlock.%s(%s, ARRAY[%s]);", function,
                     quote_literal_cstr(qualified_name(draft.rel)), quote_literal_cstr(column));

@@ -97,8 +97,8 @@ CREATE VIEW interlock.operation_log WITH (security_barrier) AS
      WHERE decision = ANY (ARRAY['suppressed', 'blind']);
 GRANT SELECT ON interlock.operation_log TO PUBLIC;
 COMMENT ON VIEW interlock.operation_log IS
-'Writes while history was suppressed, or that it ignores (reason ignore_columns or ignore_writers), and blind updates by an owner
-with interlock.blind_updates = allow, a line for each statement and table: writer, columns, number of rows, reason. Owners of a table
+'A line for each statement and table: writer, columns, number of rows, reason. It has writes while history was suppressed, writes that history
+ignores (reason ignore_columns or ignore_writers), and blind updates by an owner with interlock.blind_updates = allow. Owners of a table
 see its lines. In the order of written_at.';
 
 CREATE VIEW interlock.skipped_writes WITH (security_barrier) AS
@@ -106,8 +106,8 @@ CREATE VIEW interlock.skipped_writes WITH (security_barrier) AS
       FROM interlock_internal.all_writes WHERE decision = ANY (ARRAY['skipped', 'merged']);
 GRANT SELECT ON interlock.skipped_writes TO PUBLIC;
 COMMENT ON VIEW interlock.skipped_writes IS
-'Values of a writer that were not stored as given: columns kept as they were (skipped: a line for each transaction or savepoint, table, owner and
-writer) or combined with what another writer had stored (merged: a line for each row); stored and given are those of the first row.
+'Values of a writer that were not stored as given. skipped: columns stayed unchanged; a line for each transaction or savepoint, table, owner and
+writer. merged: columns were combined with what another writer had stored; a line for each row. stored and given are from the first row.
 Owners of a table see its lines.';
 
 CREATE VIEW interlock.forced_writes WITH (security_barrier) AS
@@ -142,9 +142,9 @@ CREATE FUNCTION interlock.share_columns(
     rel regclass, columns name[], strategy text = 'retry', blind_updates text = 'allow') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.share_columns(regclass, name[], text, text) IS
-'Declares what try_versioned_update with on_conflict => ''merge'' does where both writers changed a column: retry leaves the conflict,
-skip keeps what is stored, merge combines: numbers add up both changes, arrays without duplicates are sets, jsonb objects combine
-member by member; what cannot be combined stays a conflict. skipped_writes shows what was skipped and merged. blind_updates: as for enable_versioning,
+'Declares what try_versioned_update with on_conflict => ''merge'' does if both writers changed a column. retry keeps the conflict. skip keeps the
+stored value. merge combines both: the changes of numbers are added, arrays without duplicates are sets, jsonb objects are combined member by member.
+Values that cannot be combined stay a conflict. skipped_writes shows what was skipped and merged. blind_updates: as for enable_versioning,
 for updates that change one of the columns. For the owner of the table; again: changes both. Errors: as own_columns; 22023 unknown strategy, merge of a column in ignore_columns of enable_versioning,
 unknown blind_updates, 55000 owned by a writer, not versioned or not preloaded for blind_updates. Of a merge: 22003 a sum out of range.';
 

@@ -1,14 +1,15 @@
-// Writers: a transaction writes under a name that is not a database role, for applications whose
-// sessions share one role.
+// Writers: a transaction writes under a name that is not a database role. This is for applications
+// whose sessions share one role.
 //
-// set_writer() sets it for the rest of the transaction, or up to the rollback of a savepoint. Only
-// a member of a role that the writer was granted to may (42501), superusers always.
+// set_writer() sets the writer for the rest of the transaction, or until a savepoint is rolled
+// back. Only a member of a role to which the writer was granted may set it (42501). Superusers
+// always may.
 //
-// A role can have a default writer, as which it writes where its transaction has set none.
+// A role can have a default writer for transactions that set none.
 //
-// Each user has a separate writer, so that a SECURITY DEFINER function neither passes its writer to
-// the caller nor replaces the caller's: the writer set by the current user counts, else that set
-// outside of all such functions; then the defaults of both, in this order.
+// Each user has a separate writer. So a SECURITY DEFINER function neither passes its writer to the
+// caller nor replaces the caller's writer. The order is: the writer set by the current user, the
+// writer set outside of all such functions, then the defaults of these two.
 #pragma once
 
 #include "server/server.h"
@@ -24,10 +25,10 @@ struct Writer {
 // In the current memory context.
 Writer current_writer();
 
-// Raises 22023 when a writer cannot be called that.
+// Returns the name. Raises 22023 if a writer cannot have it.
 const char* check_writer(const char* name);
 
-// Warns when the writer has not been granted to any role.
+// Warns if the writer is granted to no role.
 void warn_if_ungranted(const char* writer);
 
 void define_writer_settings();

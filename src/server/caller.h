@@ -5,13 +5,13 @@
 
 namespace interlock::inline server {
 
-// The role that has opened the session, for which the caller acts also after SET ROLE, as in pools;
-// InvalidOid in functions that run with the rights of another role, such as SECURITY DEFINER and
-// those of indexes: these do not get what is the session's.
+// The role that opened the session. The caller acts for it also after SET ROLE, as connection pools
+// use it. Returns InvalidOid in a function that runs with the rights of another role, such as a
+// SECURITY DEFINER function or a function of an index. Such code gets no rights of the session.
 Oid session_role();
 
-// Whether the caller acts for the role: the current or the session's role is a member of it. Reads
-// catalogs, and may raise an error: not with a lock held.
+// Whether the caller acts for `role`: the current role or the session's role is a member of it.
+// Reads catalogs and may raise an error, so it must not be called while a lock is held.
 bool acts_for(Oid role);
 
 } // namespace interlock::inline server

@@ -1,5 +1,4 @@
-// A file that the server writes when it stops, and reads when it starts: with a checksum at its
-// end.
+// A file that the server writes when it stops and reads when it starts. It ends with a checksum.
 #pragma once
 
 #include "server/server.h"
@@ -9,22 +8,23 @@ namespace interlock::inline server {
 struct CheckedFile {
     FILE* file;
     pg_crc32c sum;
-    bool well; // nothing has failed yet
+    bool well; // no call has failed yet
 };
 
 void put(CheckedFile* file, const void* bytes, size_t size);
 bool get(CheckedFile* file, void* bytes, size_t size);
 
-// Writes a file in the data directory by body(CheckedFile*), under another name until it is whole.
-// False after a message in the log.
+// Creates a file in the data directory. body(CheckedFile*) writes the content. The file has another
+// name until it is complete. On failure it writes a message to the log and returns false.
 bool write_checked_file(const char* name, void (*body)(CheckedFile* file));
 
-// Reads it by body(CheckedFile*), if it is whole and at least `least` bytes long, after removing
-// it: what was read is never read again.
+// Removes the file, and then calls body(CheckedFile*) to read it. So a file is never read twice.
+// body() is not called if the file is damaged or shorter than `least` bytes.
 void read_checked_file(const char* name, size_t least, void (*body)(CheckedFile* file));
 
-// In the postmaster when all processes have exited: the last checkpoint was a shutdown checkpoint.
-// Not so after a crash or an immediate shutdown, when memory may be in the middle of a change.
+// Whether the last checkpoint was a shutdown checkpoint. To be called in the postmaster after all
+// processes have exited. It is false after a crash or an immediate shutdown, when a process may
+// have left memory half changed.
 bool was_shut_down(bool also_on_standby);
 
 } // namespace interlock::inline server

@@ -1,5 +1,5 @@
-// What differs between the supported server versions, and nothing else: no other file tests
-// PG_VERSION_NUM. Each wrapper names the major that changed and why. Included by server/server.h.
+// The differences between the server versions: no other file tests PG_VERSION_NUM. Each wrapper
+// names the major that changed and why. Only server/server.h includes this file.
 #pragma once
 
 #if PG_VERSION_NUM < 150000
@@ -69,7 +69,7 @@ inline void round_timestamp(Timestamp* time, int32 typmod) {
 #endif
 }
 
-// 17 can ask for a stronger mode too.
+// 17 can also check for a stronger mode.
 inline bool holds_lock(const LOCKTAG* tag, LOCKMODE mode) {
 #if PG_VERSION_NUM >= 170000
     return LockHeldByMe(tag, mode, false);
@@ -78,7 +78,7 @@ inline bool holds_lock(const LOCKTAG* tag, LOCKMODE mode) {
 #endif
 }
 
-// Minor releases of 2025 have flags for it.
+// The minor releases of 2025 have flags for this.
 inline bool has_synchronous_standbys() {
 #ifdef SYNC_STANDBY_DEFINED
     return (WalSndCtl->sync_standbys_status & SYNC_STANDBY_DEFINED) != 0;
@@ -97,7 +97,7 @@ inline bool was_truncated(Relation rel) {
     return rel->rd_createSubid == InvalidSubTransactionId && storage != InvalidSubTransactionId;
 }
 
-// 17 numbers processes by a variable of its own.
+// 17 has a separate variable for the number of the process.
 inline int number_of_process() {
 #if PG_VERSION_NUM >= 170000
     return MyProcNumber;
@@ -106,7 +106,7 @@ inline int number_of_process() {
 #endif
 }
 
-// Under XactTruncationLock. 17 renamed the variable.
+// The caller holds XactTruncationLock. 17 renamed the variable.
 inline TransactionId oldest_in_commit_log() {
 #if PG_VERSION_NUM >= 170000
     return TransamVariables->oldestClogXid;
@@ -134,7 +134,7 @@ inline bool has_same_transaction(const LockInstanceData& left, const LockInstanc
 #endif
 }
 
-// 17 lets an extension name its wait events; before, all of them are called "Extension".
+// 17 lets an extension name its wait events. Before 17 they are all called "Extension".
 inline uint32 named_wait_event([[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000
     return WaitEventExtensionNew(name);
@@ -143,7 +143,7 @@ inline uint32 named_wait_event([[maybe_unused]] const char* name) {
 #endif
 }
 
-// Has the server count what the node does, as for EXPLAIN. 19 gave nodes a kind of their own.
+// Makes the server count the rows of the node, as for EXPLAIN. 19 gave nodes a separate struct.
 inline void count_rows_of(PlanState* node) {
 #if PG_VERSION_NUM >= 190000
     node->instrument = InstrAllocNode(INSTRUMENT_ROWS, false);
@@ -152,7 +152,7 @@ inline void count_rows_of(PlanState* node) {
 #endif
 }
 
-// 18 counts the pages an index scan reads for EXPLAIN, and 19 takes flags of the scan of the table.
+// 18 counts the pages of an index scan for EXPLAIN. 19 takes flags of the table scan.
 inline IndexScanDesc begin_index_scan(Relation rel, Relation index, Snapshot snapshot, int keys) {
 #if PG_VERSION_NUM >= 190000
     return index_beginscan(rel, index, snapshot, nullptr, keys, 0, SO_NONE);
@@ -163,9 +163,9 @@ inline IndexScanDesc begin_index_scan(Relation rel, Relation index, Snapshot sna
 #endif
 }
 
-// Declares that the statement of `estate` inserts or updates these columns of the one table (offset
-// by FirstLowInvalidHeapAttributeNumber). 16 moved the columns from the range table to a list of
-// its own, and 18 asks which tables are not pruned.
+// Declares that the statement of `estate` inserts or updates these columns of its one table.
+// Columns are offset by FirstLowInvalidHeapAttributeNumber. 16 moved the columns from the range
+// table to a separate list. 18 also needs to know which tables are not pruned.
 inline void set_changed_columns(EState* estate, RangeTblEntry* table, Bitmapset* inserted,
                                 Bitmapset* updated) {
 #if PG_VERSION_NUM >= 160000
@@ -195,7 +195,7 @@ inline void begin_recheck(EPQState* recheck, EState* estate) {
 #endif
 }
 
-// 16 added the result, and 18 whether a MERGE updates.
+// 16 added the result. 18 added whether a MERGE updates.
 inline bool fire_before_update(EState* estate, EPQState* recheck, ResultRelInfo* target,
                                ItemPointer row, TupleTableSlot* new_row) {
     TM_FailureData failure;
@@ -221,7 +221,7 @@ using IndexesToUpdate = bool;
 constexpr IndexesToUpdate kNoIndexes = false;
 #endif
 
-// 19 made flags of the booleans.
+// 19 turned the booleans into flags.
 inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
                                   [[maybe_unused]] IndexesToUpdate indexes) {
 #if PG_VERSION_NUM >= 190000
@@ -235,7 +235,7 @@ inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTa
 #endif
 }
 
-// 17 takes the table instead of its OID. Invalid when the column is no identity column.
+// 17 takes the table instead of its OID. Returns InvalidOid if the column is no identity column.
 inline Oid sequence_of_identity(Relation rel, AttrNumber column) {
 #if PG_VERSION_NUM >= 170000
     return getIdentitySequence(rel, column, true);
@@ -262,8 +262,8 @@ inline bool is_enforced([[maybe_unused]] const ConstrCheck& check) {
 #endif
 }
 
-// For a new row. With arbiters: sets `conflict` where one of them may have the key, and raises
-// nothing. 16 added what an update needs.
+// For a new row. With arbiters it sets `conflict` if an arbiter may have the key already, and
+// raises nothing. 16 added what an update needs.
 inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
                                   List* arbiters, bool* conflict) {
 #if PG_VERSION_NUM >= 190000
@@ -277,8 +277,8 @@ inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTa
 #endif
 }
 
-// Whether there is a row with the key of an arbiter, after a wait for transactions that may insert
-// or delete it. 18 can leave a row out.
+// Whether there is a row with the key of an arbiter. Waits for transactions that may insert or
+// delete such a row. 18 can leave out one row.
 inline bool has_conflict(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
                          List* arbiters) {
     ItemPointerData place;
@@ -301,7 +301,7 @@ inline bool walk_expression(Node* node, bool (*visit)(Node*, void*), void* conte
 #endif
 }
 
-// 18 has foreign keys with a period, which name several rows.
+// 18 has foreign keys with a period. Such a key references several rows.
 inline bool is_of_period([[maybe_unused]] const FormData_pg_constraint* constraint) {
 #if PG_VERSION_NUM >= 180000
     return constraint->conperiod;
@@ -310,8 +310,8 @@ inline bool is_of_period([[maybe_unused]] const FormData_pg_constraint* constrai
 #endif
 }
 
-// From 16 on an input function can report bad input to its caller instead of raising an error. This
-// returns false then. For a type without modifier.
+// Calls the input function of a type without modifier. From 16 on an input function can report bad
+// input to its caller instead of raising an error: then this returns false.
 inline bool read_or_report(PGFunction input, char* text, Node* context, Datum* value) {
 #if PG_VERSION_NUM >= 160000
     return DirectInputFunctionCallSafe(input, text, InvalidOid, -1, context, value);
@@ -323,8 +323,8 @@ inline bool read_or_report(PGFunction input, char* text, Node* context, Datum* v
 #endif
 }
 
-// 16 has SQL/JSON constructors, and 17 queries, which call functions of types that no node names:
-// casts to json, the checks of a domain that is returned.
+// 16 has SQL/JSON constructors, and 17 has queries. They call functions of types that no node
+// names: casts to json, and the checks of a returned domain.
 inline bool is_json_expression([[maybe_unused]] const Node* node) {
 #if PG_VERSION_NUM >= 170000
     if (IsA(node, JsonExpr))
@@ -337,7 +337,7 @@ inline bool is_json_expression([[maybe_unused]] const Node* node) {
 #endif
 }
 
-// 16 declares the arguments of a walker here as well.
+// 16 declares the arguments of this walker too.
 inline bool walk_query(Query* query, bool (*visit)(Node*, void*), void* context, int flags) {
 #if PG_VERSION_NUM >= 160000
     return query_tree_walker(query, visit, context, flags);
@@ -355,7 +355,7 @@ inline bool walk_plan_state(PlanState* state, bool (*visit)(PlanState*, void*), 
 #endif
 }
 
-// What joins the source of a MERGE with its target. 17 moved it out of the join tree.
+// The condition that joins the source of a MERGE with its target. 17 moved it out of the join tree.
 inline Node* merge_condition(const Query* query) {
 #if PG_VERSION_NUM >= 170000
     return query->mergeJoinCondition;
@@ -364,7 +364,7 @@ inline Node* merge_condition(const Query* query) {
 #endif
 }
 
-// Whether the action is for rows that meet that condition. 17 can also act on those that do not.
+// Whether the action is for rows that meet that condition. 17 also has actions for other rows.
 inline bool is_for_matched(const MergeAction* action) {
 #if PG_VERSION_NUM >= 170000
     return action->matchKind == MERGE_WHEN_MATCHED;
@@ -373,7 +373,7 @@ inline bool is_for_matched(const MergeAction* action) {
 #endif
 }
 
-// Of a table's columns. 18 has NOT NULL constraints that older rows need not meet.
+// Whether no row has a null there. 18 has NOT NULL constraints that older rows need not meet.
 inline bool has_no_nulls(TupleDesc columns, AttrNumber attnum) {
 #if PG_VERSION_NUM >= 180000
     if (TupleDescCompactAttr(columns, attnum - 1)->attnullability == ATTNULLABLE_INVALID)
@@ -400,7 +400,7 @@ inline TableScanDesc begin_table_scan(Relation rel, Snapshot snapshot) {
 #endif
 }
 
-// Waits for a transaction that writes the row as well. 19 takes options.
+// Also waits for a transaction that writes the row. 19 takes options.
 inline TM_Result update_tuple(Relation rel, ItemPointer place, TupleTableSlot* row,
                               CommandId command, Snapshot snapshot, TM_FailureData* failure,
                               LockTupleMode* mode, IndexesToUpdate* indexes) {
@@ -437,7 +437,7 @@ inline HTAB* shared_hash(const char* name, int entries, HASHCTL* control, int fl
 #endif
 }
 
-// 19 keeps the value that is being built in the state.
+// 19 keeps the unfinished value in the state.
 #if PG_VERSION_NUM < 190000
 struct JsonbInState {
     JsonbValue* result;
@@ -448,8 +448,8 @@ inline void pushJsonbValue(JsonbInState* state, JsonbIteratorToken token, JsonbV
 }
 #endif
 
-// False where the time zone of the session moves the time out of the range. 19 reports that as a
-// soft error.
+// Returns false if the time zone of the session moves the time out of the range. 19 reports that as
+// a soft error.
 inline bool to_timestamptz(Timestamp time, TimestampTz* result) {
 #if PG_VERSION_NUM >= 190000
     ErrorSaveContext errors = {};
@@ -465,7 +465,7 @@ inline bool to_timestamptz(Timestamp time, TimestampTz* result) {
 
 } // namespace interlock::inline server
 
-// The arguments of a planner hook. 19 added what EXPLAIN asks for.
+// The arguments of a planner hook. 19 added an argument for EXPLAIN.
 #if PG_VERSION_NUM >= 190000
 #define INTERLOCK_PLANNER_ARGUMENTS \
     Query *query, const char *text, int options, ParamListInfo parameters, ExplainState *explain

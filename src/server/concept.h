@@ -1,9 +1,9 @@
-// What a concept (marker, lease, history, ...: a folder of src/) registers of itself. The floors
-// below call the concepts by this descriptor and name none of them.
+// The descriptor of a concept (marker, lease, history, ...: a folder of src/). The folders below
+// the concepts call them by this descriptor and name none of them.
 //
-// Each concept defines one constant of this type in its concept.cpp; src/pg_interlock.cpp, the one
-// file that names all concepts, registers them when the server loads the library. A member that a
-// concept does not need stays null.
+// Each concept defines one constant of this type in its concept.cpp. src/pg_interlock.cpp is the
+// one file that names all concepts. It registers them when the server loads the library. A member
+// that a concept does not need stays null.
 #pragma once
 
 #include "server/server.h"
@@ -22,29 +22,33 @@ struct UsageReport; // server/usage_report.h
 struct Concept {
     const char* name;
 
-    // Defines the settings that exist with and without preload. Called once, at load.
+    // Defines the settings that exist with and without preload. Called once, when the library is
+    // loaded.
     void (*define_settings)() = nullptr;
 
-    // For what needs shared_preload_libraries: requests shared memory (server/shared_memory.h),
-    // starts background workers, defines the settings of both. Called once, at load, only while
-    // preloaded.
+    // Prepares everything that needs shared_preload_libraries: requests shared memory
+    // (server/shared_memory.h), starts background workers, and defines the settings of both. Called
+    // once, when the library is loaded, and only if it is preloaded.
     void (*preload)() = nullptr;
 
-    // Called by the sweeper's launcher when it starts: the server has come up or was promoted, and
-    // writes are allowed. Again in a launcher that the server has restarted.
+    // Called by the sweeper's launcher when it starts. At that time the server has started or was
+    // promoted, and writes are allowed. It is called again if the server restarts the launcher.
     void (*launcher_starts)() = nullptr;
 
-    // What the sweeper does for it in each run, in the order in which the concepts are registered.
+    // The concept's task in each run of the sweeper. Tasks run in the order in which the concepts
+    // are registered.
     const SweepTask* sweep = nullptr;
 
-    // Reports what is in use of its shared memory, to the view usage. Nothing without preload.
+    // Reports how much of the concept's shared memory is used, for view usage. Without preload it
+    // reports nothing.
     void (*report_usage)(UsageReport* report) = nullptr;
 
-    // Called by resync_sequences: what sessions and shared memory have of rows of this database,
-    // and of numbers for new ones, may be older than they are, as a subscription has written them.
+    // Called by resync_sequences. A subscription has written rows of this database. So what
+    // sessions and shared memory have cached of rows, and of numbers for new rows, may be out of
+    // date and must be dropped.
     void (*forget_rows)() = nullptr;
 
-    // Its metadata of tables and its checks of rows: an array.
+    // An array of the concept's table metadata and row checks.
     const TablePart* parts = nullptr;
     int part_count = 0;
 };
@@ -58,12 +62,12 @@ struct Concepts {
     const Concept* const* end() const { return first + count; }
 };
 
-// The concepts that are registered: for (const Concept* each : concepts()). None before the library
-// is loaded.
+// The registered concepts: for (const Concept* each : concepts()). There are none before the
+// library is loaded.
 Concepts concepts();
 
-// Registers all concepts, then defines their settings and preloads them if the library is. From
-// _PG_init alone; the array must live as long as the process.
+// Registers all concepts and defines their settings. If the library is preloaded, also calls
+// preload(). Only _PG_init calls this. The array must live as long as the process.
 void register_concepts(Concepts all);
 
 } // namespace interlock::inline server

@@ -1,4 +1,4 @@
-// The limit of all waits of one call together.
+// One time limit for all waits of a call.
 #pragma once
 
 #include "server/arguments.h"
@@ -8,19 +8,20 @@ namespace interlock::inline server {
 
 class Deadline {
 public:
-    // The argument "wait" of a verb: null waits as lock_timeout says, zero not at all. Raises 22023
-    // for what is no duration. The setting lock_timeout ends the call too, when that comes first.
+    // Reads argument "wait" of a function. Null waits as long as lock_timeout allows. Zero does not
+    // wait. Raises 22023 for a value that is no duration. If lock_timeout ends first, it ends the
+    // call.
     static Deadline argument(const Arguments& arguments, int n);
-    static Deadline after_milliseconds(int64 wait); // negative: for ever
+    static Deadline after_milliseconds(int64 wait); // negative: no limit
 
     bool is_never() const { return limit_ < 0; }
     bool has_passed() const { return limit_ >= 0 && left() <= 0; }
 
-    // The remaining time in milliseconds, at least one. Only for a wait with an end.
+    // The remaining time in milliseconds, at least one. Only for a wait with a limit.
     int64 left_in_milliseconds() const { return Max(left(), 0) / 1000 + 1; }
 
-    // Runs body() so that a wait for a lock in it ends at the deadline with 55P03. Only before it
-    // has passed.
+    // Runs body(). If body() still waits for a lock at the deadline, the wait raises 55P03. Only to
+    // be called before the deadline has passed.
     template <typename Body>
     void bound(Body&& body) const;
 
@@ -29,7 +30,7 @@ private:
     int64 left() const;
     void set_lock_timeout() const;
 
-    int64 limit_; // microseconds from the start, negative: for ever
+    int64 limit_; // microseconds from the start, negative: no limit
     instr_time start_;
 };
 

@@ -1,7 +1,7 @@
-// The SQLSTATEs of the extension and the JSON that goes into an error's DETAIL.
+// The SQLSTATEs of the extension, and the JSON in an error's DETAIL.
 //
-// Class IL is ours; everything else uses the server's own codes. A caller finds the details of a
-// conflict in DETAIL as one JSON object, and what to do about it in HINT.
+// Class IL belongs to the extension. All other codes are the server's. For a conflict, DETAIL has
+// the details as one JSON object, and HINT says what to do.
 #pragma once
 
 #include "server/server.h"
@@ -19,8 +19,8 @@ constexpr int kClaimLost = MAKE_SQLSTATE('I', 'L', '0', '0', '8');
 constexpr int kBlindUpdate = MAKE_SQLSTATE('I', 'L', '0', '1', '1');
 constexpr int kNotEnoughLeft = MAKE_SQLSTATE('I', 'L', '0', '1', '2');
 
-// One member of a JSON object: `text` is quoted and escaped, `raw` is JSON already. A null pointer
-// in both is JSON null.
+// One member of a JSON object. `text` is a text that will be quoted and escaped. `raw` is JSON. If
+// both are null pointers, the value is JSON null.
 struct JsonField {
     const char* name;
     const char* text = nullptr;
@@ -30,16 +30,17 @@ struct JsonField {
 // Returns the object as text in the current memory context.
 char* json_object(std::initializer_list<JsonField> fields);
 
-// Whether an error of this code is that of a text which is no value of a type, or not one of a
-// domain. Errors of times out of range have hints of their own.
+// Whether an error with this code means that a text is no value of a type, or no value of a domain.
+// Errors about times out of range have their own hints and are not included.
 constexpr bool is_of_input(int code) {
     return code == ERRCODE_CHECK_VIOLATION ||
            (ERRCODE_TO_CATEGORY(code) == ERRCODE_DATA_EXCEPTION &&
             code != ERRCODE_DATETIME_FIELD_OVERFLOW);
 }
 
-// Runs body() and returns what it returns. When a type's input function raises an error in it, or
-// one whose code `is_meant`, hint() calls errhint(): that function cannot know what would be right.
+// Runs body() and returns its result. If a type's input function raises an error in body(), calls
+// hint(), which calls errhint(). The input function itself cannot know what would be right.
+// `is_meant` selects the errors by their code.
 template <typename Hint, typename Body>
 auto with_hint(Hint&& hint, Body&& body, bool (*is_meant)(int code) = is_of_input) {
     struct Given {
@@ -60,11 +61,11 @@ auto with_hint(Hint&& hint, Body&& body, bool (*is_meant)(int code) = is_of_inpu
     return result;
 }
 
-// 40001: what the snapshot of the transaction has is no longer so.
+// Raises 40001: the row has changed since the snapshot of the transaction.
 [[noreturn]] void raise_concurrent_update();
 
-// Copies an error's message, in the encoding of the database, into `size` bytes: cut between
-// characters where it is longer.
+// Copies an error's message into a buffer of `size` bytes, in the encoding of the database. A
+// longer message is cut between two characters.
 void copy_message(char* to, size_t size, const char* message);
 
 } // namespace interlock::inline server

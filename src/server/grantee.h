@@ -1,4 +1,4 @@
-// Roles that something of ours is granted to, by name; "public" stands for all.
+// Roles, by name, to which the extension has granted something. "public" stands for all roles.
 #pragma once
 
 #include "server/server.h"
@@ -7,7 +7,7 @@ namespace interlock::inline server {
 
 constexpr const char* kEverybody = "public";
 
-// Raises 42704 when there is no such role.
+// Raises 42704 if there is no such role.
 void check_grantee(const char* role);
 
 // Whether the user has the privileges of the role. False for a role that was dropped.

@@ -1,4 +1,4 @@
-// A value of JSON in the making, token by token.
+// Builds a JSON value token by token.
 #pragma once
 
 #include "server/server.h"
@@ -11,7 +11,7 @@ public:
         pushJsonbValue(&state_, token, const_cast<JsonbValue*>(value));
     }
 
-    // After the last token.
+    // The value. Only after the last token.
     JsonbValue* value() { return state_.result; }
 
     Jsonb* finish(JsonbIteratorToken last) {

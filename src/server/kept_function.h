@@ -1,8 +1,9 @@
 // A function that the session keeps for many calls.
 //
-// The executor has a function's FmgrInfo for one query. What the function leaves in it (the plan of
-// an SQL function that is half run, the expressions of a domain) is of no use after an error, and
-// must not be met by a call from within itself. The server's own code leaves only what stays true.
+// The executor has a function's FmgrInfo for one query only. A function stores things in it, such
+// as the plan of a half-run SQL function, or the expressions of a domain. After an error these must
+// not be used, and a recursive call must not find them. Functions of the server itself store only
+// things that stay valid.
 #pragma once
 
 #include "server/server.h"
@@ -11,10 +12,11 @@ namespace interlock::inline server {
 
 struct KeptFunction {
     FmgrInfo kept;
-    bool runs_code; // of users: each call has a copy of its own
+    bool runs_code; // it runs code of users: each call has its own copy
 };
 
-// For one call, or for several between which no error is caught and no code of others runs.
+// The function for one call. It can be used for several calls if no error is caught and no code of
+// others runs between them.
 inline FmgrInfo* for_call(const KeptFunction& function, FmgrInfo* copy) {
     auto* kept = const_cast<FmgrInfo*>(&function.kept);
     if (!function.runs_code)

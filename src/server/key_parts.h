@@ -1,4 +1,4 @@
-// The arguments of functions that make one key out of several parts.
+// The arguments of functions that make one key from several parts.
 #pragma once
 
 #include "server/server.h"
@@ -12,8 +12,9 @@ struct KeyParts {
     char** end() const { return texts + count; }
 };
 
-// Of a function (VARIADIC text[]), of one (VARIADIC "any"), whose values are as stable_text() has
-// them, and of one (text, VARIADIC "any"). Raises 22004 for nulls, 22023 for no part at all.
+// The parts that were passed to the function. It can be declared (VARIADIC text[]), (VARIADIC
+// "any") or (text, VARIADIC "any"). Values of "any" are converted by stable_text(). Raises 22004
+// for nulls, and 22023 if there is no part.
 KeyParts key_parts(FunctionCallInfo fcinfo);
 KeyParts any_key_parts(FunctionCallInfo fcinfo);
 KeyParts text_and_any_key_parts(FunctionCallInfo fcinfo);

@@ -1,22 +1,23 @@
-// The version of the library, and that of the extension's SQL in a database. They differ from the
-// installation of other files until ALTER EXTENSION UPDATE, which is run in each database, and in
-// sessions that still have the previous library loaded.
+// The version of the library and the version of the extension's SQL in a database. After new files
+// are installed the two differ until ALTER EXTENSION UPDATE has run in that database. They also
+// differ in a session that still has the previous library loaded.
 //
-// The library works with the SQL of older versions from kOldestSql on, as it knows what they lack.
-// Of newer SQL it cannot know; a release that changes the last number alone promises that the
-// library of any other such release works with its SQL.
+// The library works with the SQL of older versions from kOldestSql on, because it knows what they
+// lack. It does not know newer SQL. Releases that differ only in the last number promise that the
+// library of each works with the SQL of the others.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::inline server {
 
-// To be raised by a change after which the library no longer works with SQL of earlier versions.
+// Raise this in a change after which the library no longer works with the SQL of earlier versions.
 constexpr const char* kOldestSql = "0.10.0";
 
 constexpr const char* kLibraryVersion = INTERLOCK_VERSION;
 
-// 1.2.3 as a number that compares as versions do; 0 for a text that is not three numbers.
+// Version 1.2.3 as a number. Numbers compare as the versions do. Returns 0 if the text is not three
+// numbers.
 constexpr int64 version_number(std::string_view text) {
     constexpr int64 kMost = 1000000;
     int64 number = 0;
@@ -41,28 +42,30 @@ constexpr int64 version_number(std::string_view text) {
 
 enum class Fit { same, works, fails };
 
-// How the library of this process fits SQL of that version.
+// Whether the library of this process works with SQL of that version.
 Fit fit_of(const char* sql);
 
-// The extension in this database; the server has no cache for it. No oid and no version when it is
-// not there.
+// The extension's row in pg_extension of this database, which the server does not cache. If there
+// is none, oid and version are invalid.
 struct ExtensionRow {
     Oid oid;
     Oid schema;
-    char* version; // of its SQL
+    char* version; // version of the SQL
 };
 ExtensionRow extension_row();
 
-// For when a session first uses the extension's SQL, and again when its schemas have changed: 55000
-// if the library does not work with SQL of that version. If it does, and the version is another
-// one, the session is warned once. Neither inside CREATE and ALTER EXTENSION nor during pg_upgrade.
+// To be called when a session first uses the extension's SQL, and again when the extension's
+// schemas have changed. Raises 55000 if the library does not work with SQL of that version. If it
+// works but the version differs, it warns the session once. It does nothing inside CREATE or ALTER
+// EXTENSION and during pg_upgrade.
 void require_version(const char* sql);
 
-// 55000 if a library of another file is loaded, of that version: the server finds one for
-// shared_preload_libraries and one for the extension's functions. Null: none is.
+// Raises 55000 if a library from another file is loaded, of that version. The server can find one
+// library for shared_preload_libraries and another one for the extension's functions. Null means
+// that no other library is loaded.
 void refuse_second_library(const char* version);
 
-// The message of the error and warning about SQL, and its hint.
+// The text that describes both versions, for the error and the warning about SQL, with its hint.
 char* describe_versions(const char* sql);
 char* advise_on_versions(const char* sql);
 

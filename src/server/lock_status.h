@@ -1,4 +1,4 @@
-// All locks of the server as they were at one moment, for views.
+// All locks of the server at one moment, for views.
 #pragma once
 
 #include "server/server.h"
@@ -8,7 +8,7 @@ namespace interlock::inline server {
 struct LockStatus {
     const LockInstanceData* first;
     int count;
-    List* prepared; // the instances by which prepared transactions hold their numbers
+    List* prepared; // the locks by which prepared transactions hold their numbers
 
     const LockInstanceData* begin() const { return first; }
     const LockInstanceData* end() const { return first + count; }
@@ -19,7 +19,7 @@ LockStatus lock_status();
 // The number of the prepared transaction that holds the lock, as in pg_prepared_xacts.
 TransactionId prepared_transaction(const LockStatus& status, const LockInstanceData& lock);
 
-// The role of a process; InvalidOid when it is gone.
+// The role of a process, or InvalidOid if the process is gone.
 Oid role_of_process(int pid);
 
 } // namespace interlock::inline server

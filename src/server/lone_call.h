@@ -16,8 +16,9 @@
 
 namespace interlock::inline server {
 
-// To be called by the function itself once its effect is there. The texts live until the commit:
-// `message` says what has ended, `hint` how the call has an effect.
+// To be called by the function itself after it has done its work. The texts must live until the
+// commit. `message` says which effect has ended. `hint` says how to call the function so that the
+// effect lasts.
 void warn_if_alone(FunctionCallInfo fcinfo, const char* message, const char* hint);
 
 } // namespace interlock::inline server

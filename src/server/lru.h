@@ -1,13 +1,15 @@
-// The order in which cached things of a session were used, to evict the least recently used one.
+// Lists cached things of a session in the order of their use, to evict the least recently used
+// thing.
 //
-// Things that the current transaction has used are not evicted: a caller further up may hold them.
+// A thing that the current transaction has used is not evicted, because a calling function may
+// still hold a pointer to it.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::inline server {
 
-// A member of each cached thing.
+// Each cached thing has a member of this type.
 struct LastUse {
     dlist_node place;
     LocalTransactionId transaction;
@@ -25,7 +27,7 @@ inline void note_use(dlist_head* order, LastUse* use) {
 
 inline void forget_use(LastUse* use) { dlist_delete(&use->place); }
 
-// The thing at a place in the order; it has a LastUse named `use`. (The server's own macro is not
+// The thing at a place in the list. Its member is named `use`. (The server's macro for this is not
 // C++.)
 template <typename T>
 T* thing_at(dlist_node* place) {
@@ -33,13 +35,13 @@ T* thing_at(dlist_node* place) {
                                 offsetof(LastUse, place));
 }
 
-// The most recently used thing, null when there is none.
+// The most recently used thing, or null if there is none.
 template <typename T>
 T* latest(dlist_head* order) {
     return dlist_is_empty(order) ? nullptr : thing_at<T>(dlist_head_node(order));
 }
 
-// The least recently used thing, null when this transaction has used all of them.
+// The least recently used thing, or null if this transaction has used all of them.
 template <typename T>
 T* longest_unused(dlist_head* order) {
     if (dlist_is_empty(order))

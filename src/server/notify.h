@@ -1,7 +1,7 @@
-// The argument "notify" of the enabling functions, and what a notification contains.
+// Argument "notify" of the enabling functions, and the content of a notification.
 //
-// Any role can listen, and the privileges of listeners are not known. So rows are named only if the
-// owner of the table allows it.
+// Any role can listen, and the privileges of a listener are not known. So a notification names a
+// row only if the owner of the table allows it.
 #pragma once
 
 #include "server/arguments.h"
@@ -10,19 +10,19 @@ namespace interlock::inline server {
 
 enum class Notify : uint8 {
     kOff,
-    kOn,   // the table, and what has happened
-    kFull, // the row, too
+    kOn,   // the table and the event
+    kFull, // the row too
 };
 
-// The server refuses a payload of 8000 bytes.
+// The server refuses a payload of 8000 bytes or more.
 constexpr size_t kLongestPayload = 7900;
 
 const char* notify_name(Notify notify);
 
-// False for a word that is none of them.
+// Returns false if the word is none of the three.
 bool parse_notify(const char* name, Notify* notify);
 
-// Argument n: 'off', 'on' or 'full', or a boolean; 22023 for others.
+// Argument n: 'off', 'on' or 'full', or a boolean. Raises 22023 for other values.
 Notify notify_argument(const Arguments& arguments, int n);
 
 } // namespace interlock::inline server

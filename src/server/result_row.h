@@ -1,12 +1,12 @@
-// The row, or rows, that a function with several OUT parameters returns.
+// Returns the row or rows of a function with several OUT parameters.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::inline server {
 
-// A row of the called function's result type, of the first values. Raises 55000 if that has more
-// columns: SQL of another version created the function.
+// A row of the called function's result type, made of the first `count` values. Raises 55000 if the
+// result type has more columns, because then SQL of another version created the function.
 Datum result_row(FunctionCallInfo fcinfo, int count, Datum* values, bool* nulls);
 
 template <int Count>
@@ -14,7 +14,7 @@ Datum result_row(FunctionCallInfo fcinfo, Datum (&values)[Count], bool (&nulls)[
     return result_row(fcinfo, Count, values, nulls);
 }
 
-// The same for a row of a function that returns several.
+// The same for a function that returns several rows.
 void add_result_row(const ReturnSetInfo* result, int count, Datum* values, bool* nulls);
 
 template <int Count>

@@ -1,7 +1,7 @@
-// Pairs of calls that must be undone in order: open and close, connect and finish, switch and
-// restore. Each runs a body between the two. When the body raises an error nothing here runs, but
-// for with_current(); transaction or subtransaction abort releases the same things, which is why
-// these are functions and not destructors.
+// Functions that run a body between two calls that belong together: open and close, connect and
+// finish, switch and restore. If the body raises an error the second call is not made, except in
+// with_current(). The abort of the transaction or subtransaction releases the same things. For this
+// reason these are functions and not destructors.
 #pragma once
 
 #include "server/server.h"
@@ -12,8 +12,9 @@ template <typename Body>
 inline constexpr bool kIsPlainBody =
     std::is_trivially_destructible_v<std::remove_reference_t<Body>>;
 
-// Runs body() inside an SPI connection. What the body allocates dies with the connection: results
-// that outlive it go through SPI_palloc, SPI_copytuple or datumCopy in the caller's context.
+// Runs body() inside an SPI connection. Memory that body() allocates is freed at the end. For a
+// result that must live longer, use SPI_palloc, SPI_copytuple, or datumCopy in the caller's
+// context.
 template <typename Body>
 void with_spi(Body&& body) {
     static_assert(kIsPlainBody<Body>);
@@ -23,7 +24,8 @@ void with_spi(Body&& body) {
     SPI_finish();
 }
 
-// Runs body() with another user's rights. `flags` are SECURITY_* bits added to the current ones.
+// Runs body() with another user's rights. `flags` are SECURITY_* bits that are added to the current
+// ones.
 template <typename Body>
 void as_user(Oid user, int flags, Body&& body) {
     static_assert(kIsPlainBody<Body>);
@@ -35,9 +37,9 @@ void as_user(Oid user, int flags, Body&& body) {
     SetUserIdAndSecContext(saved_user, saved_context);
 }
 
-// Runs body() in a nest of settings of its own: what it sets with GUC_ACTION_SAVE ends here. What
-// the caller's own code in it sets for the session stays, as after the same statement by hand; code
-// of others runs in as_restricted (table/restricted.h).
+// Runs body() and then restores the settings that it has set with GUC_ACTION_SAVE. If code of the
+// caller in body() sets something for the session, that setting stays, as it does after the same
+// plain statement. Code of other roles must run in as_restricted() (table/restricted.h).
 template <typename Body>
 void with_settings(Body&& body) {
     static_assert(kIsPlainBody<Body>);
@@ -56,7 +58,8 @@ auto in_context(MemoryContext context, Body&& body) {
     return result;
 }
 
-// Runs body() with the locks it takes and releases belonging to `owner`; null: to the current one.
+// Runs body() so that `owner` owns the locks that it takes and releases. Null means the current
+// owner.
 template <typename Body>
 auto as_owner(ResourceOwner owner, Body&& body) {
     static_assert(kIsPlainBody<Body>);
@@ -68,11 +71,12 @@ auto as_owner(ResourceOwner owner, Body&& body) {
     return result;
 }
 
-// Runs body() while *current, a static variable, is `value`. An error restores it, too: abort does
-// not know of it, and a handler around goes on in the same transaction.
+// Runs body() while *current, a static variable, is `value`. Restores it also after an error: an
+// abort of the transaction does not know of the variable, and an error handler may continue in the
+// same transaction.
 //
-// Never inlined: what body() changes through references must live outside the frame that calls
-// sigsetjmp.
+// Never inlined: variables that body() changes through references must live outside the frame that
+// calls sigsetjmp.
 template <typename Value, typename Body>
 pg_noinline void with_current(Value** current, Value* value, Body&& body) {
     static_assert(kIsPlainBody<Body>);
@@ -89,8 +93,8 @@ pg_noinline void with_current(Value** current, Value* value, Body&& body) {
     *current = outer;
 }
 
-// Runs body() in a memory context that is freed behind it: for what takes much more memory than its
-// result, which body() makes in the caller's own.
+// Runs body() in a memory context that is freed afterwards. It is for work that needs much more
+// memory than its result. body() allocates the result in the caller's context.
 template <typename Body>
 void in_scratch(Body&& body) {
     static_assert(kIsPlainBody<Body>);

@@ -1,14 +1,14 @@
-// Type interlock.seconds, of the arguments that are durations: stored and printed as interval is,
-// so that both are read alike (Arguments::interval()). It converts and checks nothing else: what no
-// function takes is refused by duration_argument() (server/arguments.h), with the argument's name.
+// Type interlock.seconds, for arguments that are durations. It is stored and printed like interval,
+// so Arguments::interval() reads both. This type only converts texts and numbers.
+// duration_argument() (server/arguments.h) checks the value and names the argument in its error.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::inline server {
 
-// A text of an interval or of a number of seconds. False: it is neither, and the context of an
-// error that does not raise has been told; else this raises 22007.
+// Reads a text that has an interval or a number of seconds. For any other text it raises 22007. If
+// `context` collects soft errors, it reports the error there and returns false.
 bool read_seconds(char* text, Node* context, Datum* interval);
 
 } // namespace interlock::inline server

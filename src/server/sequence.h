@@ -5,18 +5,19 @@
 
 namespace interlock::inline server {
 
-// The sequence that belongs to the column, InvalidOid if none.
+// The sequence that belongs to the column, or InvalidOid if there is none.
 Oid owned_sequence(Oid relid, AttrNumber column);
 
-// The last value that was returned, 0 when none was. Raises 42P01 or 42809 before it locks
-// anything; the lock stays, as that of nextval. To be called with a sequence that may be read.
+// The last value that the sequence has returned, or 0 if it has returned none. Raises 42P01 or
+// 42809 before it locks anything. The lock stays, as after nextval. The caller must have checked
+// that it may read the sequence.
 int64 value_of_sequence(Oid sequence);
 
-// The same; the caller needs SELECT or USAGE (42501).
+// The same, but checks that the caller has SELECT or USAGE on the sequence (42501).
 int64 value_for_reader(Oid sequence);
 
-// The same for a sequence that the caller has not named: false where value_for_reader would raise
-// an error, or where the lock is not available at once.
+// The same for a sequence that the caller has not named. Returns false where value_for_reader()
+// would raise an error, and if the lock is not available at once.
 bool read_if_possible(Oid sequence, LOCKMODE mode, int64* value);
 
 } // namespace interlock::inline server

@@ -1,11 +1,11 @@
 // The only file that includes PostgreSQL's headers.
 //
-// Standard headers come first: port.h redefines the printf family as macros. Files that need the
-// server include this one.
+// Files that need the server include this file. It includes the standard headers first, because
+// port.h redefines the printf family as macros.
 //
-// The house rule: the server leaves a function by longjmp whenever it raises an error, so a frame
-// that calls the server holds only trivially destructible values. Memory contexts, resource owners
-// and transaction abort clean up; server/scope.h has the pairs that must be undone on the way out.
+// The server leaves a function by longjmp when it raises an error. So a function that calls the
+// server has only local values without destructors. Memory contexts, resource owners and the abort
+// of the transaction clean up. server/scope.h has pairs of calls that must be undone.
 #pragma once
 
 // The assertions of the standard library call into libstdc++, which the server must not load. Some
@@ -163,7 +163,7 @@ extern "C" {
 #include <utils/wait_event.h>
 #include <utils/xid8.h>
 
-// Of libpq/libpq.h, which needs headers of GSSAPI and OpenSSL.
+// From libpq/libpq.h, which needs the headers of GSSAPI and OpenSSL.
 extern PGDLLIMPORT WaitEventSet* FeBeWaitSet;
 bool pq_check_connection(void);
 }

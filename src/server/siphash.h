@@ -15,7 +15,7 @@ struct SipKey {
     uint64_t words[2];
 };
 
-// The message is words, of eight bytes each with the lowest first, and then bytes.
+// The message consists of words of eight bytes, lowest byte first, and of bytes after them.
 class SipHash {
 public:
     explicit SipHash(const SipKey& key)

@@ -1,34 +1,36 @@
-// Texts of values that do not depend on the session's settings, for what is stored or compared
-// across sessions.
+// Texts of values that do not depend on the session's settings. They are for values that are
+// stored, or compared between sessions.
 #pragma once
 
 #include "server/scope.h"
 
 namespace interlock::inline server {
 
-// Runs body() so that what values print as does not depend on the session's settings; in `utc`
-// times neither.
+// Runs body() under settings with which most values print the same in every session. With `utc`,
+// times with a time zone print the same too.
 template <typename Body>
 void printing_alike(bool utc, Body&& body);
 
-// Settings by which values print: DateStyle and its like, search_path, and lc_monetary.
+// The settings that a value's text depends on: DateStyle and similar ones, search_path, and
+// lc_monetary.
 struct Printing {
     bool styles;
     bool names;
     bool money;
 };
 
-// Likewise, for values that print by those settings: names have their schema, money is in dollars.
+// The same for values that depend on those settings. Names are printed with their schema, money in
+// dollars.
 template <typename Body>
 void printing_alike(Printing by, Body&& body);
 
-// A value as a cast to text prints it, but dates and times as in JSON, those with a zone in UTC,
-// and all others under the default settings. A literal without a cast is of type unknown. What
-// types print by other settings still depends on those: money on lc_monetary, regclass on
-// search_path.
+// The text of a value. Dates and times are printed as in JSON, and times with a time zone in UTC.
+// All other values are printed as a cast to text prints them under the default settings. A literal
+// without a cast is of type unknown. Some types also depend on settings that this does not change:
+// money on lc_monetary, regclass on search_path.
 char* stable_text(Oid type, Datum value);
 
-// --- Inside --------------------------------------------------------------------------------------
+// --- Internal ------------------------------------------------------------------------------------
 
 bool prints_plainly();
 bool prints_plainly(Printing by);

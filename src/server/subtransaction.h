@@ -7,26 +7,27 @@ namespace interlock::inline server {
 
 enum class OnCancel { kRaise, kReturn };
 
-// A cancel by the user or a timeout, and not an error that user code raises with that SQLSTATE.
+// Whether the error is a cancel by the user or a timeout. An error that user code raises with the
+// same SQLSTATE is not one.
 inline bool is_cancel(const ErrorData* error) {
     return error->sqlerrcode == ERRCODE_QUERY_CANCELED && error->funcname != nullptr &&
            strcmp(error->funcname, "ProcessInterrupts") == 0;
 }
 
-// A wait for a lock that has lasted for lock_timeout, likewise.
+// Whether a wait for a lock has exceeded lock_timeout. As above, an error of user code is not one.
 inline bool is_timeout(const ErrorData* error) {
     return error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE && error->funcname != nullptr &&
            strcmp(error->funcname, "ProcessInterrupts") == 0;
 }
 
-// Runs body() in a subtransaction, which is committed if it returns true and rolled back if it
-// returns false, so that row locks it took are gone. Returns null on success; else the
-// subtransaction is rolled back and the error returned, in the caller's memory context. A cancel
-// (57014, also by a timeout) is raised again once it is rolled back, unless the caller wants it
-// returned.
+// Runs body() in a subtransaction. If body() returns true, the subtransaction is committed and the
+// result is null. If body() returns false, it is rolled back, so that the row locks it took are
+// released, and the result is null. If body() raises an error, the subtransaction is rolled back
+// and the error is returned, in the caller's memory context. A cancel (57014, also by a timeout) is
+// raised again after the rollback, unless the caller wants it returned.
 //
-// Never inlined: what body() changes through references must live outside the frame that calls
-// sigsetjmp.
+// Never inlined: variables that body() changes through references must live outside the frame that
+// calls sigsetjmp.
 template <typename Body>
 pg_noinline ErrorData* attempt_if(Body&& body, OnCancel on_cancel = OnCancel::kRaise) {
     static_assert(std::is_trivially_destructible_v<std::remove_reference_t<Body>>);
@@ -57,7 +58,7 @@ pg_noinline ErrorData* attempt_if(Body&& body, OnCancel on_cancel = OnCancel::kR
     return error;
 }
 
-// As attempt_if, for a body that returns nothing: committed unless it raises an error.
+// As attempt_if(), for a body that returns nothing. It is committed unless it raises an error.
 template <typename Body>
 ErrorData* attempt(Body&& body, OnCancel on_cancel = OnCancel::kRaise) {
     auto keep = [&body] {

@@ -1,12 +1,12 @@
-// Callbacks at the ends of transactions and subtransactions.
+// Callbacks at the end of transactions and subtransactions.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::inline server {
 
-// Registers both callbacks at the first call, for the life of the session. A static variable of the
-// caller remembers that.
+// At its first call, registers both callbacks for the rest of the session. The caller passes a
+// static variable that remembers this.
 inline void register_once(bool* registered, XactCallback transaction,
                           SubXactCallback subtransaction) {
     if (*registered)

@@ -1,18 +1,19 @@
-// What a transaction has done, in order, until it ends.
+// A list of what a transaction has done, in order. It lasts until the transaction ends.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::inline server {
 
-// A static variable. Its memory is that of the transaction: an XactCallback calls forget() at the
-// end, and nothing is freed before.
+// To be used as a static variable. Its memory belongs to the transaction. An XactCallback calls
+// forget() at the end, and nothing is freed before.
 template <typename Item>
 struct TransactionList {
     static_assert(std::is_trivially_copyable_v<Item>);
 
-    // The items from `first` on, up to the next run, are of one subtransaction. So the end of one
-    // costs the same however many items there are: no cancel ends a loop there.
+    // The items from `first` to the next run belong to one subtransaction. So the end of a
+    // subtransaction takes the same time for any number of items, and needs no loop that a cancel
+    // would have to end.
     struct Run {
         SubTransactionId subtransaction;
         int first;
@@ -29,7 +30,7 @@ struct TransactionList {
     Item* begin() const { return items; }
     Item* end() const { return items + count; }
 
-    // For one more item, so that the next add() raises nothing.
+    // Makes room for one more item, so that the next add() raises nothing.
     void need_room() {
         if (count == room)
             grow();
@@ -39,7 +40,7 @@ struct TransactionList {
 
     void grow() { grow_array(&items, &room); }
 
-    // Of the current subtransaction.
+    // Adds an item of the current subtransaction.
     void add(const Item& item) {
         need_room();
         forget_empty_runs();
@@ -58,15 +59,16 @@ struct TransactionList {
 
     void forget() { *this = {}; }
 
-    // The items of the current subtransaction, or of one that ends, are the last ones, from this
-    // one on.
+    // The index of the first item of the subtransaction, which is the current one or one that is
+    // ending. Its items are the last items of the list. Returns `count` if it has none.
     int first_of(SubTransactionId subtransaction) {
         forget_empty_runs();
         bool has_items = run_count > 0 && runs[run_count - 1].subtransaction == subtransaction;
         return has_items ? runs[run_count - 1].first : count;
     }
 
-    // After its commit they are those of its parent. `first` is what first_of() has returned.
+    // After the commit of a subtransaction its items belong to its parent. `first` is the result of
+    // first_of().
     void give_to(SubTransactionId parent, int first) {
         if (first == count)
             return;
@@ -76,7 +78,7 @@ struct TransactionList {
     }
 
 private:
-    // Of subtransactions that were rolled back.
+    // Empty runs belong to subtransactions that were rolled back.
     void forget_empty_runs() {
         while (run_count > 0 && runs[run_count - 1].first >= count)
             run_count--;

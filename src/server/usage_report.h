@@ -1,5 +1,5 @@
-// What the concepts report of their resources of fixed size in shared memory, for the view usage:
-// in all, by role, and by role and database. It is collected here and shown by overview/usage.cpp.
+// What the concepts report about their fixed-size resources in shared memory, for view usage: in
+// total, by role, and by role and database. It is collected here. overview/usage.cpp shows it.
 #pragma once
 
 #include "server/role_usage.h"
@@ -7,12 +7,12 @@
 namespace interlock::inline server {
 
 constexpr int64 kNotLimited = -1;
-constexpr int kMostResources = 8; // that are counted by role and database
+constexpr int kMostResources = 8; // resources that are counted by role and database
 
-// The use of all or of a role, and its limit or kNotLimited.
+// How much all roles or one role use, and the limit, or kNotLimited.
 struct ResourceUse {
     const char* what;
-    Oid role; // InvalidOid: of all
+    Oid role; // InvalidOid: all roles
     int64 used;
     int64 of;
 };
@@ -22,11 +22,11 @@ struct Resource {
     int64 unit;
 };
 
-// What a role uses in a database.
+// How much a role uses in a database.
 struct DatabaseUse {
     struct {
         Oid role;
-        Oid database; // InvalidOid: in all databases
+        Oid database; // InvalidOid: all databases
     } of;             // hash key
     int64 amounts[kMostResources];
 };
@@ -39,21 +39,22 @@ struct UsageReport {
     HTAB* uses; // of DatabaseUse
 };
 
-// In the current memory context.
+// The report is allocated in the current memory context.
 UsageReport new_usage_report();
 
 void report_total(UsageReport* report, const char* what, int64 used, int64 of);
 
-// What each role uses; `unit` of what is counted is one of what is shown. Superusers have no share.
+// Reports how much each role uses. `unit` is how many of the counted things make one unit in the
+// view. `share` is the limit of a role. Superusers have no limit.
 void report_roles(UsageReport* report, const char* what, RoleUsage* usage, int64 unit, int64 share);
 
-// Adds a resource to be counted by role and database.
+// Adds a resource that is counted by role and database.
 int add_resource(UsageReport* report, const char* what, int64 unit = 1);
 
-// Counts `amount` more of it. May be called under a lightweight lock.
+// Counts `amount` more of the resource. May be called while a lightweight lock is held.
 void count_use(UsageReport* report, int resource, Oid role, Oid database, int64 amount);
 
-// In units, a part of one for a whole one.
+// The amount in units, rounded up.
 inline int64 in_units(int64 amount, int64 unit) { return (amount + unit - 1) / unit; }
 
 } // namespace interlock::inline server

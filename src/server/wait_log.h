@@ -1,4 +1,4 @@
-// Lines in the server log about long waits (interlock.log_waits), as those of log_lock_waits.
+// Writes lines about long waits to the server log (interlock.log_waits), similar to log_lock_waits.
 #pragma once
 
 #include "server/scope.h"
@@ -8,23 +8,23 @@ namespace interlock::inline server {
 
 void define_wait_log_settings();
 
-// A wait that began when this was made. One line is written when it has lasted as long as the
-// setting says, and one when it ends.
+// A wait. It begins when the object is created. One line is written when the wait has lasted as
+// long as the setting says, and another line when it ends.
 class WaitLog {
 public:
     WaitLog();
 
-    // Whether the first line is to be written now.
+    // Whether it is time to write the first line.
     bool is_due() const { return !is_written_ && left() <= 0; }
 
-    // How long to sleep at most, in milliseconds, so that it is written in time.
+    // How many milliseconds to sleep at most, so that the first line is written in time.
     int64 shorten(int64 sleep) const { return is_written_ ? sleep : Min(sleep, Max(left(), 1)); }
 
-    // `what` names what is waited for: lease "x". The detail names what is in the way; null: it is
-    // not known.
+    // Writes the first line. `what` names what the session waits for, such as: lease "x". `detail`
+    // names what it waits behind, or is null if that is not known.
     void write(const char* what, const char* detail);
 
-    // If the first line was written. With no lock held.
+    // Writes the second line, if the first line was written. No lock may be held.
     void write_end(const char* what, bool is_acquired) const;
 
 private:
@@ -36,13 +36,14 @@ private:
 };
 static_assert(std::is_trivially_destructible_v<WaitLog>);
 
-// Runs body(), which waits for a lock of the server: the server writes these lines then, with the
-// error context of the caller, and not before it has looked for a deadlock (deadlock_timeout).
+// Runs body(), which waits for a lock of the server. The server then writes these lines itself,
+// with the error context of the caller. It does so only after its deadlock check
+// (deadlock_timeout).
 template <typename Body>
 void logging_lock_wait(Body&& body);
 
 bool logs_lock_waits();
-void start_lock_wait_log(); // within with_settings
+void start_lock_wait_log(); // only within with_settings
 void stop_lock_wait_log();
 
 template <typename Body>

@@ -1,34 +1,34 @@
-// Which process waits for what, as the concepts report it to view blocking.
+// Which process waits for what. The concepts report it to view blocking.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::inline server {
 
-// What keeps a process waiting.
+// Something that keeps a process waiting.
 struct Blocker {
-    int pid = 0;                                   // 0: it is no process
-    const char* holder = nullptr;                  // a label; null: that of the process
-    Oid role = InvalidOid;                         // invalid: that of the process
-    TimestampTz until = 0;                         // 0: it does not end by itself
-    TransactionId prepared = InvalidTransactionId; // of a prepared transaction
-    const char* what = nullptr;                    // it is, if it is no process
+    int pid = 0;                                   // 0: not a process
+    const char* holder = nullptr;                  // a label; null: the name of the process
+    Oid role = InvalidOid;                         // InvalidOid: the role of the process
+    TimestampTz until = 0;                         // 0: does not end by itself
+    TransactionId prepared = InvalidTransactionId; // number of a prepared transaction
+    const char* what = nullptr;                    // what it is, if it is no process
 };
 
-// A few of the blockers tell as much as all.
+// More blockers would add nothing for the reader.
 constexpr int kMostBlockers = 8;
 
 struct Wait {
     int pid = 0;
     const char* kind = nullptr;
     const char* name = nullptr;   // null: the reader may not see it
-    const char* holder = nullptr; // a label; null: that of the process
+    const char* holder = nullptr; // a label; null: the name of the process
     Oid rel = InvalidOid;
     TimestampTz since = 0;
     int blocker_count = 0;
     Blocker blockers[kMostBlockers];
 
-    // Whether there is room for another one.
+    // Adds a blocker. Returns whether there is room for another one.
     bool add(const Blocker& blocker) {
         if (blocker_count < kMostBlockers)
             blockers[blocker_count++] = blocker;

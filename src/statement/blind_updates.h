@@ -1,5 +1,5 @@
-// The treatment of statements that write a row without comparing its version, as the owner of the
-// table has declared it: for all of its columns, or for those that writers share.
+// What happens to statements that write a row without comparing its version. The owner of the table
+// declares it, for all columns or for the columns that several writers share.
 #pragma once
 
 #include "server/server.h"
@@ -10,16 +10,16 @@ class Arguments;
 
 namespace interlock::inline statement {
 
-// From the mildest.
+// The mildest first.
 enum class BlindUpdates : uint8 { kAllow, kWarn, kReject };
 
 const char* blind_updates_name(BlindUpdates mode);
 
-// False when it is none; nothing is raised.
+// Returns false if it is no such word. Raises nothing.
 bool parse_blind_updates(const char* name, BlindUpdates* mode);
 
-// Argument n, named "blind_updates": 22023 for another word, and 55000 as require_all_statements()
-// for one that acts on statements, which must then be known.
+// Argument n, named "blind_updates". Raises 22023 for another word. Raises 55000, as
+// require_all_statements() does, for a word that needs the library to know all statements.
 BlindUpdates blind_updates_argument(const Arguments& arguments, int n);
 
 } // namespace interlock::inline statement

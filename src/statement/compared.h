@@ -1,9 +1,10 @@
-// What a condition compares: the rule behind blind updates and behind the evidence of a holder.
+// What a condition compares. Blind updates and the evidence of a holder are decided by this rule.
 //
-// A row that a statement hits has met its condition, and after a wait for another transaction its
-// newest version has met it again. So where each way through the condition compares a column of the
-// row itself, the writer knew what is there. That holds for the target's own column only: what is
-// read of the same table by a join, a subquery or WITH is not read again after the wait.
+// A row that a statement writes has met the statement's condition. After a wait for another
+// transaction its newest version has met the condition again. So if every way through the condition
+// compares a column of the row itself, the writer knew the value of that column. That is true only
+// for a column of the target. Rows of the same table that a join, a subquery or WITH reads are not
+// read again after the wait.
 //
 //   compared      version = 1    1 = version    version <= 1    version < 2    2 > version
 //                 version IS NOT DISTINCT FROM 1    version IS NULL    version = ANY ('{1}')
@@ -11,32 +12,33 @@
 //                 (id, version) IN (SELECT ...)    EXISTS (SELECT ... WHERE u.v = version)
 //                 t = row(1, 'a', 7)::t    xmin = '734'    any_version(version)
 //   not compared  version >= 1    version <> 2    version IN (1, 2)    version = version
-//                 NOT (version = 5)    version IS NOT NULL    anything beside it in an OR
+//                 NOT (version = 5)    version IS NOT NULL    anything joined to it by OR
 //
-// It is a rule about the text: a function that ignores its argument and version <= 999999 pass.
+// It is a rule about the text. A function that ignores its argument counts as a comparison, and so
+// does version <= 999999.
 #pragma once
 
 #include "statement/target.h"
 
 namespace interlock::inline statement {
 
-// Columns of the target as the server numbers them in a set: less
+// Columns of the target, numbered as in the server's sets: minus
 // FirstLowInvalidHeapAttributeNumber.
 struct Compared {
-    Bitmapset* at_all; // with anything that does not read the target
-    Bitmapset*
-        equal; // column = one value, by the bytes: what the value is can be told from the row
+    Bitmapset* at_all; // columns compared with anything that does not read the target
+    Bitmapset* equal;  // column = one value, by the bytes: the row shows what the value is
 };
 
-// Members of Compared::at_all that are no columns: the whole row, or its xmin, stands for any of
-// its columns; and WHERE CURRENT OF a cursor.
+// Members of Compared::at_all that are no columns. The whole row and its xmin stand for any of its
+// columns. The last one is WHERE CURRENT OF a cursor.
 constexpr int kWholeRow = -FirstLowInvalidHeapAttributeNumber;
 constexpr int kCurrentOf = 0;
 
-// What each way through a condition of the target's query compares; null compares nothing.
+// What every way through a condition of the target's query compares. A null condition compares
+// nothing.
 Compared compared_by(Target* target, Node* condition);
 
-// What both compare, and what at least one of them does.
+// What both compare, and what at least one of them compares.
 Compared both_compare(const Compared& left, const Compared& right);
 Compared either_compares(const Compared& left, const Compared& right);
 

@@ -5,8 +5,8 @@
 
 namespace interlock::inline statement {
 
-// Whether the row that the running statement has found by its cursor is the version of it that the
-// cursor has fetched, and not a newer one of another transaction.
+// Whether the running statement has found, by its cursor, the same version of the row that the
+// cursor has fetched, and not a newer version of another transaction.
 bool is_as_fetched(QueryDesc* query, Oid relid, const ItemPointerData& row);
 
 } // namespace interlock::inline statement

@@ -1,12 +1,12 @@
-// The tables that a statement writes, as the parser and the rewriter leave it: found before it is
-// planned, as a plan has its conditions spread over index scans and joins.
+// The tables that a statement writes, in the statement after the parser and the rewriter. They are
+// found before planning, because a plan spreads its conditions over index scans and joins.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::inline statement {
 
-// What the statement does to a row of a target, as bits.
+// What the statement does to rows of a target, as bits.
 constexpr int kUpdates = 1;
 constexpr int kDeletes = 2;
 
@@ -14,21 +14,21 @@ constexpr int kDeletes = 2;
 // in its WITH.
 struct Target {
     Query* statement; // the whole one
-    Query* query;     // the part of it that writes the table
+    Query* query;     // the part of the statement that writes the table
     RangeTblEntry* entry;
     int reads_elsewhere = -1; // not known yet; see below
 };
 
-// Whether the statement reads the target, or a table that shares rows with it by inheritance,
-// anywhere but as its target.
+// Whether the statement reads the target, or a table that shares rows with it by inheritance, in
+// any place other than as its target.
 bool reads_elsewhere(Target* target);
 
-// Calls visit(target) for each that has row triggers, or partitions and children, which can have
-// some.
+// Calls visit(target) for each target that has row triggers, or has partitions or children, which
+// can have row triggers.
 template <typename Visit>
 void each_target(Query* statement, Visit&& visit);
 
-// The same for one part of the statement; false when it writes no such table.
+// The same for one part of the statement. Returns false if that part writes no such table.
 bool target_of(Query* statement, Query* query, Target* target);
 
 template <typename Visit>

@@ -294,8 +294,8 @@ static void start_workers(Launcher* launcher) {
     }
 }
 
-// Milliseconds until something is due. Ends of workers and new deadlines set the latch; one that is
-// told to end may take a while.
+// Milliseconds until something is due. Ends of workers and new deadlines set the latch. A worker
+// that was ended may take a while.
 static long wait_time(const Launcher& launcher) {
     TimestampTz next = launcher.next_scan;
     TimestampTz now = GetCurrentTimestamp();

@@ -1,4 +1,4 @@
-// Where a run of the sweeper stopped, and memory for its errors.
+// Where a run of the sweeper stopped, and room for its errors.
 #pragma once
 
 #include "server/server.h"
@@ -7,17 +7,18 @@ namespace interlock::inline sweeper {
 
 constexpr int kErrorBytes = 256;
 
-// A place in the order of deadlines: everything up to it has been tried.
+// A place in the order of deadlines. Everything up to it has been tried.
 struct SweepPosition {
     TimestampTz until = DT_NOBEGIN;
     ItemPointerData row = {{0, 0}, 0};
 };
 
-// The tables at which workers had to be ended since a worker came to its end. Such a table would
-// end the next worker, too, before the others have had their turn, so it is left out until then.
+// The tables at which workers were terminated since the last worker that finished its run. Such a
+// table could terminate the next worker too, before other tables are done. So it is left out until
+// a worker finishes.
 struct LeftOut {
     static constexpr int kMost = 32;
-    Oid tables[kMost]; // of more than there is room for, the last ones
+    Oid tables[kMost]; // if there are more, the last ones
     int count;
 
     bool has(Oid table) const {
@@ -32,11 +33,11 @@ struct LeftOut {
     }
 };
 
-// Where a run had to stop.
+// Where a run was stopped.
 struct SweepPlace {
-    Oid table;             // InvalidOid if it did not have to
-    SweepPosition reached; // what it had tried there
-    bool row_by_row;       // it was in a batch when it was killed
+    Oid table;             // InvalidOid: it was not stopped
+    SweepPosition reached; // what it had tried in that table
+    bool row_by_row;       // it was killed in a batch
 };
 
 } // namespace interlock::inline sweeper

@@ -1,4 +1,4 @@
-// The view interlock.sweeper, and waking the sweeper by hand.
+// The view interlock.sweeper, and waking the sweeper by a call.
 
 #include "server/result_row.h"
 #include "sweeper/deadline.h"
@@ -71,7 +71,7 @@ Datum sweeper_status(PG_FUNCTION_ARGS) {
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("the sweeper is not available: pg_interlock is not preloaded"),
                  errhint("Set shared_preload_libraries = 'pg_interlock' and restart the server. "
-                         "interlock.sweep() releases expired markers by hand.")));
+                         "interlock.sweep() releases expired markers at once.")));
     InitMaterializedSRF(fcinfo, 0);
     // Copied first: building rows reads catalogs, which must not happen under the lock.
     auto* copies = static_cast<DatabaseEntry*>(palloc(sizeof(DatabaseEntry) * kMaxDatabases));

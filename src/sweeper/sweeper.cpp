@@ -3,7 +3,7 @@
 namespace interlock::inline sweeper {
 
 // Whether expired markers are released by themselves. Off: they still count as free, and sweep()
-// releases them by hand. Read again at a reload of the configuration.
+// releases them without it. Read again at a reload of the configuration.
 bool sweeper_enabled = true;
 
 // How many workers may run at once, in all databases together. Each takes one of

@@ -1,8 +1,8 @@
-// The sweeper: a launcher without a database and short-lived workers, one for each database with
-// work. README.md in this folder draws its states.
+// The sweeper: a launcher that is connected to no database, and short-lived workers, one for each
+// database with work. README.md in this folder shows its states.
 //
-// Nothing depends on it for safety: a marker past its deadline is free for all sessions, swept or
-// not.
+// No guarantee depends on it. A marker past its deadline is free for all sessions, whether it was
+// swept or not.
 #pragma once
 
 #include "server/server.h"

@@ -1,27 +1,28 @@
-// Triggers as the catalog has them, for callers that have not opened their tables: it waits for no
-// lock, and runs no code of others.
+// Reads triggers from the catalog, for callers that have not opened the tables. It waits for no
+// lock and runs no code of other roles.
 #pragma once
 
 #include "table/own_table.h"
 
 namespace interlock::inline table {
 
-// The functions of the extension make no longer ones.
+// No function of the extension creates a trigger with longer arguments.
 constexpr Size kMostArgumentBytes = 4 * 1024 * 1024;
 
-// A scan of them. The one that it has come to is in `table` and `trigger`, which has tgoid, tgname,
+// A scan of triggers. `table` and `trigger` are the current one. The trigger has tgoid, tgname,
 // tgfoid, tgtype, tgenabled, tgisclone, tgconstrrelid and tgnargs.
 class CatalogTriggers {
 public:
-    // Those of one table; of all with InvalidOid. Sees what is committed by now, and what the
-    // transaction has done itself, whatever its snapshot is.
+    // The triggers of one table, or of all tables for InvalidOid. Sees everything that is committed
+    // by now and the changes of this transaction, whatever the transaction's snapshot is.
     explicit CatalogTriggers(Oid relid);
 
-    // The next one in the order of table and name; false at the end, where it closes the catalog.
+    // Moves to the next trigger in the order of table and name. At the end it closes the catalog
+    // and returns false.
     bool next();
 
-    // Adds tgargs and tgqual. False when they are longer than those that any function of ours
-    // makes.
+    // Adds tgargs and tgqual. Returns false if the arguments are longer than those that any
+    // function of the extension writes.
     bool read_arguments();
 
     Oid table;
@@ -34,8 +35,8 @@ private:
     HeapTuple row_;
 };
 
-// Calls visit(table, trigger) for each that calls interlock_internal.<function>, with its
-// arguments: of one table, or of all.
+// Calls visit(table, trigger) for each trigger that calls interlock_internal.<function>, with its
+// arguments. The triggers are those of one table, or of all tables for InvalidOid.
 template <typename Visit>
 void each_trigger_of(const char* function, Oid relid, Visit&& visit) {
     Oid wanted = own_trigger_function(function);

@@ -1,8 +1,9 @@
-// The audit of what is configured and granted: interlock.configuration_audit.
+// The audit of configuration and grants: interlock.configuration_audit.
 //
-// Each call of a function that configures a table, or grants something, adds a row, in the caller's
-// transaction and with the rights of the table's owner: callers can neither forge nor remove rows.
-// SQL of a version before 0.10.0 has no such table; then nothing is recorded.
+// Each call of a function that configures a table or grants something adds a row. The row is added
+// in the caller's transaction and with the rights of the extension table's owner, so callers can
+// neither forge nor remove rows. SQL of a version before 0.10.0 has no such table. Then nothing is
+// recorded.
 #pragma once
 
 #include "server/arguments.h"
@@ -18,11 +19,12 @@ struct TableChange {
     TableSettings before;
 };
 
-// The table is open and locked against other changes; record_change afterwards, when it is closed.
+// To be called while the table is open and locked against other changes. record_change() follows
+// after the table is closed.
 TableChange begin_change(const Arguments& arguments, Relation rel);
 void record_change(const TableChange& change);
 
-// Any other change: what is null is not recorded.
+// Any other change. Members that are null are not recorded.
 struct RecordedChange {
     const char* kind;           // grant, configuration
     const char* name = nullptr; // writer, scope, kind of access, key

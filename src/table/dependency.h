@@ -1,12 +1,12 @@
-// What an object depends on, as pg_depend has it.
+// The objects that an object depends on, from pg_depend.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock::inline table {
 
-// Calls visit(relid, column) for each relation that the object depends on, or column of one; for
-// the relation itself the column is 0. Waits for no lock.
+// Calls visit(relid, column) for each relation or column that the object depends on. For a whole
+// relation the column is 0. Waits for no lock.
 template <typename Visit>
 void each_needed_relation(Oid class_id, Oid object, Visit&& visit) {
     ScanKeyData keys[2];

@@ -1,9 +1,9 @@
 // The metadata of a table, cached by the session: its key, its columns, the code that a write runs,
-// and a part for each concept, whose contents only the concept knows (table/part.h).
+// and a part for each concept. Only the concept knows the content of its part (table/part.h).
 //
-// The configuration of a table is the arguments of our triggers on it. So the server maintains it:
-// it follows renames, partitions and dumps, goes with the table, and is cached per session until
-// the relation changes.
+// The arguments of the extension's triggers on a table are its configuration. So the server
+// maintains it: it follows renames, partitions and dumps, and it is dropped with the table. It is
+// cached in each session until the relation changes.
 #pragma once
 
 #include "contention/count.h"
@@ -22,7 +22,7 @@ struct Mechanism; // table/mechanism.h
 struct KeyColumn {
     AttrNumber attnum;
     Oid opclass; // of the index
-    Oid type;    // below any domain
+    Oid type;    // the base type of a domain
     Oid collation;
     Oid io_parameter;
     KeptFunction input;
@@ -31,7 +31,7 @@ struct KeyColumn {
     Oid equals;       // the operator, whose schema may be renamed
 };
 
-// A unique index whose columns name one row at every moment (table/key_index.h).
+// A unique index whose columns always name one row (table/key_index.h).
 struct UniqueKey {
     Oid index;
     int count;
@@ -41,16 +41,16 @@ struct UniqueKey {
 };
 
 struct TableCheck {
-    Expr* expression; // null when it is not enforced
+    Expr* expression; // null: not enforced
     bool planned;     // once for all statements
 };
 
 enum class Unmodified : uint8 { kUnknown, kYes, kNo };
 
-// Decides on a change of a row (execution/row_change.h); false: the row must not be written.
+// Decides about a change of a row (execution/row_change.h). False: the row must not be written.
 using RowCheck = bool (*)(RowChange* change);
 
-// At least as many as are registered.
+// At least the number of registered parts.
 constexpr int kMostParts = 12;
 
 struct TableInfo {
@@ -59,13 +59,13 @@ struct TableInfo {
     MemoryContext memory;
     TupleDesc columns;
     UniqueKey key; // the primary key, else the narrowest unique one; no columns when there is none
-    UniqueKey* other_keys; // that name a row as well: no two, nor `key`, have the same columns
+    UniqueKey* other_keys; // other keys that name a row, each over other columns
     int other_key_count;
     Bitmapset* other_key_columns; // of all of them, and of which generated ones are made
     Bitmapset* key_sources;       // of which generated columns of `key` are made
     Bitmapset* maintained;        // columns that our own triggers set: a version, a marker
-    Bitmapset* counted;           // columns that a counter's verbs alone set
-    Bitmapset* partition_columns; // of a partition with checks: they decide what fits into it
+    Bitmapset* counted;           // columns that only the functions of counters set
+    Bitmapset* partition_columns; // of a partition with checks: they decide which rows fit
     Oid partition_root;           // the partitioned table at the top of those
     const char* first_check;      // the first of our BEFORE ROW triggers; null: none
     LaterTrigger* later;          // BEFORE triggers of others after it (table/last_word.h)
@@ -82,19 +82,19 @@ struct TableInfo {
     mutable ColumnDefault*
         defaults; // by column, null before the first use (execution/column_default.cpp)
     mutable Unmodified unmodified; // of one of our own tables (execution/unmodified.cpp)
-    Oid counted_as; // the table whose counters count this one; invalid for temporary tables
+    Oid counted_as; // the table under which this one is counted; invalid for temporary tables
     mutable LineRef counters[kTableKinds];
-    mutable void* parts[kMostParts]; // null: the table has nothing of the concept's
+    mutable void* parts[kMostParts]; // null: the concept has nothing for the table
 };
 
-// For the typed accessor in the concept's header.
+// Used by the typed accessor in the concept's header.
 template <typename Part>
 Part* part_of(const TableInfo* info, int number) {
     return static_cast<Part*>(info->parts[number]);
 }
 
-// The counters of a mechanism on the table (contention/count.h). Partitions are counted with the
-// table that they are of.
+// The counters of a mechanism on the table (contention/count.h). A partition is counted with its
+// partitioned table.
 inline LineRef line_of(const TableInfo* info, CountedKind kind) {
     if (!OidIsValid(info->counted_as) || kind == CountedKind::kNone)
         return {nullptr, 0};

@@ -1,9 +1,9 @@
-// How the values of a type appear in JSON: as numbers, strings, arrays and objects as to_jsonb
-// makes them, and all others as the text of their output function.
+// How values of a type appear in JSON. Some appear as to_jsonb makes them: numbers, strings, arrays
+// and objects. All others appear as the text of their output function.
 //
-// No cast to json is called: a type's own cast may lose a part of the value, and
-// jsonb_populate_record reads no value back that it has made. Hence hstore and geometry are texts
-// here. Output functions belong to superusers, so that nothing here runs code of others.
+// No cast to json is called. A type's own cast may lose a part of the value, and
+// jsonb_populate_record cannot read its result back. So hstore and geometry are texts here. Only
+// superusers can create output functions, so nothing here runs code of other roles.
 #pragma once
 
 #include "server/stable_text.h"
@@ -26,7 +26,7 @@ enum class JsonKind : uint8 {
 
 struct JsonForm {
     Oid type; // as asked for
-    Oid base; // below any domain
+    Oid base; // the base type of a domain
     JsonKind kind;
     Oid output;
     int16 length;
@@ -38,7 +38,7 @@ struct JsonForm {
     Printing prints_by;
 };
 
-// Kept by the session until a type changes.
+// The session keeps it until a type changes.
 JsonForm json_form(Oid type);
 
 } // namespace interlock::inline table

@@ -1,21 +1,24 @@
-// The last word: the row that our BEFORE triggers have checked is the row that is stored.
+// The last word: the row that the extension's BEFORE triggers have checked is the row that is
+// stored.
 //
-// BEFORE triggers fire in the order of their names, so one that sorts after ours could change the
-// row that ours has checked. Such a trigger is refused when the concept is enabled, and by each
-// write, as it may have been created or renamed since. WHEN and UPDATE OF do not exempt it.
+// BEFORE triggers fire in the order of their names. A trigger of others whose name sorts after ours
+// could change the checked row. Such a trigger is refused when the concept is enabled. Each write
+// refuses it too, because it may have been created or renamed since. WHEN and UPDATE OF do not
+// exempt it.
 //
-// A BEFORE DELETE trigger that sorts after ours could keep a row whose end ours has noted.
+// A BEFORE DELETE trigger that sorts after ours could keep a row that our trigger has recorded as
+// deleted.
 //
-// A row that moves to another partition is checked in the one that it leaves. The triggers of its
-// INSERT into the other one, of whatever name, fire after that: a move to a partition that has any
-// is refused (execution/partition_move.h).
+// A row that moves to another partition is checked in the partition that it leaves. The BEFORE
+// INSERT triggers of the new partition fire after that, whatever their names are. So a move to a
+// partition with such a trigger is refused (execution/partition_move.h).
 #pragma once
 
 #include "table/info.h"
 
 namespace interlock::inline table {
 
-// A BEFORE ROW trigger of others that fires after the first one of ours.
+// A BEFORE ROW trigger of others that fires after our first BEFORE ROW trigger.
 struct LaterTrigger {
     const char* name;
     Oid root; // the table it was created for: this one, or one that this is a partition of
@@ -23,17 +26,17 @@ struct LaterTrigger {
     int16 events; // TRIGGER_TYPE_INSERT, TRIGGER_TYPE_UPDATE, TRIGGER_TYPE_DELETE
 };
 
-// Fills in TableInfo::later and first_check. The triggers are a copy of the relation's.
+// Fills in TableInfo::later and first_check. The triggers are a copy of the relation's triggers.
 void load_later_triggers(TableInfo* info, const TriggerDesc* triggers);
 
-// Raises 55000 when one of them fires in this session for these events.
+// Raises 55000 if one of these triggers fires in this session for these events.
 void refuse_later_triggers(Relation rel, const TableInfo* info, int16 events);
 inline void require_last_word(Relation rel, const TableInfo* info, int16 events) {
     if (info->later_count > 0)
         refuse_later_triggers(rel, info, events);
 }
 
-// The same for a trigger of ours with that name, which is about to be created.
+// The same for a trigger of the extension that is about to be created with that name.
 void require_last_word_of(Relation rel, const char* name, int16 events);
 
 // Whether it is a BEFORE INSERT trigger of others that fires in this session.

@@ -1,12 +1,12 @@
-// Reading the metadata of a table (table/info.h).
+// Reads the metadata of a table (table/info.h).
 #pragma once
 
 #include "table/info.h"
 
 namespace interlock::inline table {
 
-// In a memory context of its own under the current one; not marked valid yet: the caller knows
-// whether the table has changed meanwhile.
+// The metadata is allocated in its own memory context, a child of the current one. It is not marked
+// valid yet, because only the caller knows whether the table has changed meanwhile.
 TableInfo* load_table_info(Relation rel);
 
 } // namespace interlock::inline table

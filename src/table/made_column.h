@@ -12,8 +12,8 @@ struct MadeColumn {
     char identity = '\0'; // attidentity
 };
 
-// Whether it is unchanged. Any default is allowed, and any collation under which only equal bytes
-// are equal.
+// Whether the column is unchanged. It may have any default. It may have any collation under which
+// only equal bytes are equal.
 bool is_unmodified(const MadeColumn& column, Form_pg_attribute attribute);
 
 } // namespace interlock::inline table

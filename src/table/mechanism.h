@@ -1,58 +1,59 @@
-// What a concept says of its configuration of a table: for configure(), configuration() and the
-// view guards (configure/), which name no concept. No table is opened or locked.
+// How a concept describes its configuration of a table. configure(), configuration() and view
+// guards (configure/) use it and name no concept. No table is opened or locked.
 //
-// The configuration is JSON: the arguments of the enabling function, under their names. A concept
-// that is enabled several times for one table (transitions, for each state column) has an object of
-// these, by the argument that tells them apart.
+// The configuration is JSON: the arguments of the enabling function by name. A concept can be
+// enabled several times for one table, such as transitions for each state column. Its configuration
+// is then an object of such objects, with the value of the distinguishing argument as the member
+// name.
 #pragma once
 
 #include "table/info.h"
 
 namespace interlock::inline table {
 
-// What one trigger says.
+// The configuration that one trigger has.
 struct Setting {
-    const char* key;  // the argument Mechanism::key; null when there is none
-    Jsonb* arguments; // all others but rel, also those that have their default
+    const char* key;  // argument Mechanism::key; null: there is none
+    Jsonb* arguments; // all other arguments but rel, also those with their default
 };
 
-// kForged: no function of ours gives such arguments.
+// kForged: no function of the extension creates such arguments.
 enum class Reading : uint8 { kNone, kForged, kFound };
 
 class SettingsPlan;
 
 struct Mechanism {
-    // The member of the settings.
+    // The name of the mechanism's member in the settings.
     const char* name;
 
-    // interlock.<enable>(rel, [key,] arguments), which sets all arguments anew when it is called
-    // again, and interlock.<disable>(rel [, key]).
+    // interlock.<enable>(rel, [key,] arguments) sets all arguments, also when it is called a second
+    // time. interlock.<disable>(rel [, key]) ends it.
     const char* enable;
     const char* disable;
     const char* key = nullptr;
 
     // Reads one trigger of TablePart::trigger_function. The table is neither opened nor locked, and
-    // anybody may have made the trigger: raises nothing, waits for nothing, runs no code of others.
-    // Called for the triggers of a table in the order of their names.
+    // any role may have created the trigger. So it raises nothing, waits for nothing, and runs no
+    // code of others. It is called for the triggers of a table in the order of their names.
     Reading (*read)(Oid relid, const Trigger* trigger, Setting* setting);
 
-    // The arguments as they will be read once they are enabled, where that is not as they were
-    // given. Raises what enabling raises. The table is open.
+    // The arguments as they will be read after they are enabled, if that differs from the given
+    // form. Raises the errors of the enabling function. The table is open.
     Jsonb* (*stored_form)(Relation rel, const char* key, Jsonb* arguments) = nullptr;
 
-    // For a concept with other functions than these two: plans the way from what is there (an
-    // object, or null if there is nothing) to what is wanted (null: nothing). The table is open.
+    // For a concept that has other functions than these two. Plans how to get from the current
+    // settings (null: none) to the wanted settings (null: none). The table is open.
     void (*plan)(SettingsPlan* plan, Relation rel, Jsonb* present,
                  const JsonbValue* wanted) = nullptr;
 };
 
-// The statements that configure() will run: first what is removed, from the highest concept to the
-// lowest, then what is set, from the lowest to the highest.
+// The statements that configure() will run. It first removes settings, from the highest concept to
+// the lowest. Then it sets them, from the lowest concept to the highest.
 class SettingsPlan {
 public:
     explicit SettingsPlan(const char* table) : table_(table) {}
 
-    // interlock.<function>(table, <arguments>); the arguments are SQL.
+    // Adds interlock.<function>(table, <arguments>). The arguments are SQL.
     void remove(const char* function, const char* arguments) {
         removals_ = lappend(removals_, statement(function, arguments));
     }
@@ -76,25 +77,25 @@ private:
     List* changes_ = NIL;
 };
 
-// Those of all concepts, in the order in which these are registered.
+// The mechanisms of all concepts, in the order in which the concepts are registered.
 struct Mechanisms {
     const Mechanism* all[kMostParts];
     Oid functions[kMostParts]; // of their triggers
     int count;
 
-    // -1 for a trigger of others.
+    // The place of the mechanism with that trigger function. -1 for other trigger functions.
     int find(Oid function) const;
 };
 Mechanisms all_mechanisms();
 
-// What a table has of each mechanism, by its place in `all`.
+// What a table has of each mechanism, by the place in Mechanisms::all.
 struct TableSettings {
     Jsonb* settings[kMostParts];    // null: nothing
-    const char* forged[kMostParts]; // the name of a trigger that no function of ours made, or null
+    const char* forged[kMostParts]; // name of a trigger that no function of ours made, or null
 };
 TableSettings read_settings(const Mechanisms& mechanisms, Oid relid);
 
-// Tables that have some, a list of Oid.
+// Tables with some settings, a list of Oid.
 List* configured_tables(const Mechanisms& mechanisms);
 
 } // namespace interlock::inline table

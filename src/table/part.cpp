@@ -53,7 +53,7 @@ void require_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnU
 
 void load_parts(TableInfo* info, Relation rel, const TriggerDesc* triggers) {
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
-        CHECK_FOR_INTERRUPTS(); // a stranger may have made thousands
+        CHECK_FOR_INTERRUPTS(); // any role may have made thousands
         const TablePart* part = part_of_trigger(&triggers->triggers[i]);
         if (part != nullptr)
             part->load_trigger(info, &triggers->triggers[i]);

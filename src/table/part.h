@@ -1,7 +1,7 @@
-// What a concept has to do with tables: what it keeps of each, the trigger function that says so,
-// and its check of each change of a row.
+// What a concept does for a table: the metadata that it keeps of it, the trigger function that
+// configures it, and its check of each change of a row.
 //
-// The floors below the concepts name none of them: they load, keep and run what is listed in
+// The folders below the concepts name no concept. They load, keep and run the parts in
 // Concept::parts (server/concept.h).
 #pragma once
 
@@ -10,48 +10,49 @@
 
 namespace interlock::inline table {
 
-// What a verb is about to make of a column; see TablePart::refuse_use.
+// What a function wants to do with a column. See TablePart::refuse_use.
 enum class ColumnUse : uint8 {
     kState,    // declared transitions move it
     kCompared, // its writers must have compared the version of the row
-    kMerged,   // what several writers make of it at once is combined
+    kMerged,   // changes of several writers at once are combined
     kOwned,    // who may write it depends on the writer
 };
 
 struct TablePart {
-    // Set when the library is loaded: the part's place in TableInfo::parts. The concept reads
-    // it there by part_of(), and fills it in by one of the functions that follow, or at its first
-    // use with memory of TableInfo::memory.
+    // The place of the part in TableInfo::parts, set when the library is loaded. The concept reads
+    // the part by part_of(). It fills the part in by one of the functions below, or at its first
+    // use, in memory of TableInfo::memory.
     int* number;
 
-    // The name of the extension's function whose triggers on a table configure the part.
+    // The name of the trigger function whose triggers on a table configure the part.
     const char* trigger_function = nullptr;
 
-    // Called for each such trigger, in the order of their names. Raises nothing: anybody can create
-    // a trigger with any arguments on a table of his.
+    // Called for each such trigger, in the order of their names. Raises nothing, because any role
+    // can create a trigger with any arguments on its own table.
     void (*load_trigger)(TableInfo* info, const Trigger* trigger) = nullptr;
 
-    // What such a trigger configures, as JSON; null for what users do not configure.
+    // The configuration of such a trigger as JSON. Null if users do not configure it.
     const Mechanism* mechanism = nullptr;
 
     // Called for every table.
     void (*load_table)(TableInfo* info, Relation rel) = nullptr;
 
-    // Called for every table once that is done for all parts.
+    // Called for every table after the functions above were called for all parts.
     void (*complete)(TableInfo* info) = nullptr;
 
-    // What its BEFORE UPDATE triggers decide on a row, for an update that asks without firing them.
-    // Called for a table that has such a trigger; asks itself whether that fires in this session.
+    // What the part's BEFORE UPDATE triggers decide about a row, for an update that does not fire
+    // them. Called for a table with such a trigger. It checks itself whether the trigger fires in
+    // this session.
     RowCheck check = nullptr;
 
-    // Raises an error when the part leaves no room for that use of the column: for the verbs of
-    // concepts below, which do not know this one.
+    // Raises an error if the part does not allow that use of the column. Functions of lower
+    // concepts call it, which do not know this concept.
     void (*refuse_use)(Relation rel, const TableInfo* info, AttrNumber column,
                        ColumnUse use) = nullptr;
 };
 
-// Adds the part that a trigger configures. Of two for the same the last one counts, and each use of
-// it raises.
+// Adds the part that a trigger configures. If two triggers configure the same part, the last one
+// counts, and each use of it raises an error.
 template <typename Part>
 Part* add_part(TableInfo* info, int number, const Trigger* trigger) {
     auto* part = static_cast<Part*>(palloc0(sizeof(Part)));
@@ -62,16 +63,16 @@ Part* add_part(TableInfo* info, int number, const Trigger* trigger) {
     return part;
 }
 
-// Numbers the parts of all registered concepts. Once, when the library is loaded.
+// Numbers the parts of all registered concepts. Called once, when the library is loaded.
 void number_parts();
 
-// The part that the trigger configures; null for a trigger of others.
+// The part that the trigger configures. Null if the trigger does not belong to the extension.
 const TablePart* part_of_trigger(const Trigger* trigger);
 
-// Asks refuse_use of all parts.
+// Calls refuse_use of all parts.
 void require_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse use);
 
-// Fills in the parts. The triggers are a copy of the relation's.
+// Fills in the parts. The triggers are a copy of the relation's triggers.
 void load_parts(TableInfo* info, Relation rel, const TriggerDesc* triggers);
 
 } // namespace interlock::inline table

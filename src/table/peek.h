@@ -1,22 +1,24 @@
-// Looking at tables that the caller has not named: views and reports go over all of a kind. One
-// that another transaction has locked, or that raises an error, costs a WARNING and its own rows.
+// Reads tables that the caller has not named. Views and reports read all tables of a kind. If
+// another transaction has locked such a table, or if it raises an error, there is a WARNING and its
+// rows are left out.
 #pragma once
 
 #include "server/subtransaction.h"
 
 namespace interlock::inline table {
 
-// "could not PURPOSE of "TABLE"", as in "check the history", for a table that is still there.
+// Warns: could not PURPOSE of "TABLE", such as "check the history", if the table still exists.
 void warn_unseen(Oid relid, const char* purpose, int sqlstate, const char* why);
 
-// Why a table could not be looked at whole; null: it was.
+// Why a table could not be read completely. Null members: it was read.
 struct Unseen {
     int sqlstate;
     const char* why;
 };
 
-// Runs look() in a subtransaction that is rolled back, so that its locks are released. It returns
-// false when another transaction has locked the table or a part of it (server/relation_lock.h).
+// Runs look() in a subtransaction that is then rolled back, so that its locks are released. look()
+// returns false if another transaction has locked the table or a part of it
+// (server/relation_lock.h).
 template <typename Look>
 Unseen look_and_release(Look&& look) {
     bool is_whole = false;
@@ -31,7 +33,7 @@ Unseen look_and_release(Look&& look) {
     return {0, nullptr};
 }
 
-// The same. False if the table could not be looked at whole: the caller has been warned.
+// The same. Returns false, after a warning, if the table could not be read completely.
 template <typename Look>
 bool peek(Oid relid, const char* purpose, Look&& look) {
     Unseen unseen = look_and_release(look);

@@ -17,8 +17,8 @@ struct PlanKey {
     Oid key_index;
     AttrNumber subject;
     uint8 columns[kColumnBytes];
-    // The server plans anew for another role or search_path, and not for this: an owner's statement
-    // has policies in one call, where they are forced, and none in another.
+    // The server plans again for another role or search_path, and not for this: an owner's
+    // statement has policies in one call, where they are forced, and none in another.
     bool is_past_policies;
     uint8 padding[4]; // the key is compared as bytes
 };

@@ -1,26 +1,26 @@
-// Rows made of jsonb objects by the function jsonb_populate_record.
+// Makes rows from jsonb objects by the function jsonb_populate_record.
 #pragma once
 
 #include "table/info.h"
 
 namespace interlock::inline table {
 
-// A row with the members of the object and nulls elsewhere, as jsonb_populate_record does it. But
-// the inverse of row_to_jsonb (table/row_json.h) in two cases: a null for a column of json or jsonb
-// that is NOT NULL is the null of JSON, and a string for one of json is its text if that is JSON
-// which jsonb does not take.
+// A row with the members of the object, and nulls for other columns, as jsonb_populate_record makes
+// it. Two cases differ, so that this reverses row_to_jsonb (table/row_json.h). A null for a json or
+// jsonb column that is NOT NULL becomes the null of JSON. A string for a json column becomes the
+// JSON in that string, if jsonb cannot hold that JSON.
 HeapTuple row_from_jsonb(const TableInfo* info, Jsonb* json);
 
-// Makes `populate` ready to read rows of the type; the metadata has one for each table.
+// Prepares `populate` to read rows of the type. The metadata of each table has such a function.
 void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory);
 
-// As row_from_jsonb, for columns that are no table's.
+// As row_from_jsonb(), for columns that belong to no table.
 HeapTuple record_from_jsonb(TupleDesc columns, Jsonb* json);
 
-// JSON as jsonb; null if jsonb does not take it: "\u0000", 1e1000000.
+// JSON text as jsonb. Null if jsonb cannot hold it, such as "\u0000" or 1e1000000.
 Jsonb* jsonb_of_text(char* json);
 
-// The object with those members for which keep(name) is true.
+// An object with those members for which keep(name) is true.
 template <typename Keep>
 Jsonb* with_members(Jsonb* object, Keep&& keep) {
     ArrayBuildState* others = initArrayResult(TEXTOID, CurrentMemoryContext, false);

@@ -25,7 +25,7 @@ static HTAB* cache = nullptr;
 static dlist_head entries_by_use = DLIST_STATIC_INIT(entries_by_use);
 
 static void retire(TableInfo* info) {
-    // A verb further up the stack may still read this metadata, so it lives on until the
+    // A function further up the stack may still read this metadata, so it lives on until the
     // transaction ends.
     MemoryContextSetParent(info->memory, TopTransactionContext);
 }

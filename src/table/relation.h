@@ -1,4 +1,4 @@
-// Opening tables for the verbs, and their cached metadata.
+// Opens tables for SQL functions, and caches the metadata of tables.
 #pragma once
 
 #include "table/column.h"
@@ -11,45 +11,47 @@ namespace interlock::inline table {
 
 void initialize_relation_cache();
 
-// The metadata of an open relation. The pointer stays valid until the end of the transaction,
-// though a change of the relation may make a later call return new info.
+// The metadata of an open relation. The pointer stays valid until the end of the transaction. If
+// the relation changes, a later call may return new metadata.
 const TableInfo* table_info(Relation rel);
 
-// The cached metadata if it is still valid, else null: for callers that have not opened the
+// The cached metadata if it is still valid, otherwise null. For callers that have not opened the
 // relation.
 const TableInfo* cached_table_info(Oid relid);
 
-// Opens a table a verb may write: an ordinary or partitioned table, not a catalog. Raises 22004 or
-// 42809, 42P01 before it locks anything when there is no such table, and 42501 when the caller may
-// neither update nor delete (for AccessShareLock: read) any of it: before it locks anything, and
-// again when that has changed while it waited. The lock stays until the end of the transaction.
+// Opens a table that a function may write: an ordinary or partitioned table that is no catalog.
+// Raises 22004, 42809, or 42P01 if there is no such table, all of them before it locks anything.
+// Raises 42501 if the caller may neither update nor delete any of it (for AccessShareLock: read any
+// of it). This is checked before the lock, and after it if the privileges have changed during the
+// wait. The lock stays until the end of the transaction.
 Relation open_table(Oid relid, LOCKMODE mode);
 
-// As open_table, for callers who have one of these privileges on any of it.
+// As open_table() above, for callers who need one of these privileges on any column.
 Relation open_table(Oid relid, LOCKMODE mode, AclMode any_of);
 
-// As open_table, for a verb that configures the table: only its owner may (42501), and not in
-// parallel mode (25000) unless it only reads.
+// As open_table(), for a function that configures the table. Raises 42501 if the caller is not the
+// owner, and 25000 in parallel mode unless the function only reads.
 Relation open_own_table(Oid relid, LOCKMODE mode);
 
-// The checks of open_table for a caller that does not open it: nothing is locked or waited for.
+// The checks of open_table() for a caller that does not open the table. It locks nothing and waits
+// for nothing.
 void check_table(Oid relid, AclMode any_of);
 
-// Whether the current user has one of these privileges on the table or on any of its columns; false
-// for a table that is gone. Nothing is locked.
+// Whether the current user has one of these privileges on the table or on any of its columns. False
+// if the table is gone. It locks nothing.
 bool has_any_privilege(Oid relid, AclMode any_of);
 
-// Whether views of what is configured show the table to the current user: who has some privilege on
-// it or on a column of it. Not a temporary one of another session. Likewise.
+// Whether views of configurations show the table to the current user, who needs some privilege on
+// it or on a column of it. They do not show temporary tables of other sessions. It locks nothing.
 constexpr AclMode kAnyOfTable =
     ACL_SELECT | ACL_INSERT | ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE | ACL_REFERENCES | ACL_TRIGGER;
 bool may_see_table(Oid relid);
 
-// Whether a view may show the current user what is counted of the table: SELECT, or all statistics.
-// Likewise.
+// Whether a view may show the current user the counters of the table. The user needs SELECT or the
+// right to read all statistics. It locks nothing.
 bool may_see_counts(Oid relid);
 
-// Closes the relation and keeps its lock.
+// Closes the relation and keeps the lock.
 inline void close_table(Relation rel) { table_close(rel, NoLock); }
 
 } // namespace interlock::inline table

@@ -1,5 +1,5 @@
-// Running untrusted code: the triggers, index functions, policies, casts and checks of a table that
-// the caller has not named. It must not get the caller's rights, and must leave nothing behind in
+// Runs untrusted code: the triggers, index functions, policies, casts and checks of a table that
+// the caller has not named. Such code must not get the caller's rights, and must leave nothing in
 // the caller's session.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace interlock::inline table {
 
-// Runs body() with `user`'s rights in a security-restricted operation, as REINDEX and ANALYZE do
-// it: no SET ROLE, temporary tables, prepared statements, LISTEN, held cursors or deferred
-// triggers. search_path is pg_catalog, pg_temp, and no setting made inside outlives it, not even
-// one for the session. `flags` are further SECURITY_* bits.
+// Runs body() with the rights of `user` in a security-restricted operation, as REINDEX and ANALYZE
+// do. There is no SET ROLE, and there are no temporary tables, prepared statements, LISTEN, held
+// cursors or deferred triggers. search_path is pg_catalog, pg_temp. No setting made inside
+// survives, not even a setting of the session. `flags` are further SECURITY_* bits.
 template <typename Body>
 void as_restricted(Oid user, int flags, Body&& body) {
     as_user(user, SECURITY_RESTRICTED_OPERATION | flags, [&] {
@@ -30,10 +30,10 @@ void as_restricted(Oid user, int flags, Body&& body) {
 // Closes the cursors that the current subtransaction opened.
 void close_new_cursors();
 
-// As as_restricted. Code of `user` could also close a cursor of the caller, and open another under
-// its name, whose query the caller would then run: those that it opens are closed. For functions
-// that run the code of a table without a write by their caller. A caller that writes runs the
-// triggers of the table with its own rights in any case.
+// As as_restricted(), for functions that run the code of a table although their caller does not
+// write it. It also closes cursors that the code has opened. Otherwise code of `user` could close a
+// cursor of the caller and open another under its name, and the caller would run that query. A
+// caller that writes a table runs its triggers with its own rights in any case.
 template <typename Body>
 void as_untrusted(Oid user, int flags, Body&& body) {
     ErrorData* error = attempt([&] {
@@ -44,10 +44,10 @@ void as_untrusted(Oid user, int flags, Body&& body) {
         ReThrowError(error);
 }
 
-// Runs body(), a part of configuring the table that runs its code: statements on the rows fire its
-// triggers and plan the expressions of its indexes, and reading a value calls the checks of a
-// domain. With the rights of the table's owner, also when an administrator calls, and past policies
-// as the owner.
+// Runs body(), a part of configuring the table that can run the table's code. Statements on rows
+// fire triggers and plan index expressions, and reading a value calls the checks of a domain. It
+// runs with the rights of the table's owner, also if an administrator calls. Row security does not
+// apply.
 template <typename Body>
 void as_configuring_owner(Oid relid, Body&& body) {
     Oid owner = owner_of_table(relid);
@@ -57,12 +57,12 @@ void as_configuring_owner(Oid relid, Body&& body) {
         as_untrusted(owner, SECURITY_NOFORCE_RLS, body);
 }
 
-// Raises 42501 when a deletion (TRIGGER_TYPE_DELETE) or an INSERT would run the code of others with
+// Raises 42501 if a deletion (TRIGGER_TYPE_DELETE) or an INSERT would run code of other roles with
 // the rights of the table's owner, who may be a superuser.
 void refuse_untrusted_triggers(Relation rel, int16 event);
 
-// Runs body(), which does `event` to the open table, as its owner, past its policies and
-// restricted; raises 42501 when that would run the code of others. Closes the table.
+// Runs body(), which does `event` to the open table, as the table's owner, restricted and without
+// row security. Raises 42501 if that would run code of other roles. Closes the table.
 template <typename Body>
 void writing_as_owner(Relation rel, int16 event, Body&& body) {
     refuse_untrusted_triggers(rel, event);
@@ -70,7 +70,7 @@ void writing_as_owner(Relation rel, int16 event, Body&& body) {
     table_close(rel, NoLock);
 }
 
-// The same for a body that deletes, which may be for any caller, from many tables.
+// The same for a body that deletes rows from any number of tables for any caller.
 template <typename Body>
 void deleting_as_owner(Relation rel, Body&& body) {
     refuse_untrusted_triggers(rel, TRIGGER_TYPE_DELETE);
@@ -86,12 +86,13 @@ void deleting_as_owner(Oid table, Body&& body) {
 // Whether the server's messages about rows of the table may be shown to the user.
 bool may_read_all(Relation rel, Oid user);
 
-// Raises the current error again, in `context`, without the values of a row that the server has put
-// into it. They are in the DETAIL when a constraint refuses the row, and anywhere when an
-// expression of the owner fails. The server log has them.
+// Raises the current error again, in `context`, without the values of a row. The server puts such
+// values into DETAIL if a constraint refuses the row, and anywhere if an expression of the owner
+// fails. The server log has them.
 [[noreturn]] void raise_without_row(MemoryContext context, const char* table);
 
-// Runs body(), which writes to the table as its owner, for a user that may not read all of it.
+// Runs body(), which writes to the table as its owner, for a user that may not read the whole
+// table. Errors are raised without the values of the row.
 template <typename Body>
 pg_noinline void hiding_row(Relation rel, Body&& body) {
     static_assert(kIsPlainBody<Body>);
@@ -104,9 +105,9 @@ pg_noinline void hiding_row(Relation rel, Body&& body) {
     PG_END_TRY();
 }
 
-// Runs a statement that does `event` (TRIGGER_TYPE_INSERT and its like) to a table of the
-// extension, as its owner and restricted; returns the number of rows. 42501 when a trigger function
-// of another role would get the owner's rights.
+// Runs a statement that does `event` (such as TRIGGER_TYPE_INSERT) to a table of the extension, as
+// its owner and restricted. Returns the number of rows. Raises 42501 if a trigger function of
+// another role would get the owner's rights.
 uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,
                        Datum* values, const bool* nulls = nullptr);
 

@@ -5,8 +5,8 @@
 
 namespace interlock::inline table {
 
-// A deformed row, by attribute number - 1: after a null, heap_getattr would walk the row for each
-// column.
+// A row with its values by attribute number - 1. Without it, heap_getattr would search the whole
+// row for each column after a null.
 struct RowValues {
     Datum* values;
     bool* nulls;
@@ -20,7 +20,7 @@ inline RowValues values_in(TupleTableSlot* row) {
     return {row->tts_values, row->tts_isnull};
 }
 
-// Whether two values of a column that are not null have the same bytes.
+// Whether two values of a column, which are not null, have the same bytes.
 bool same_image(Form_pg_attribute attribute, Datum left, Datum right);
 
 // The value of a column of one of the integer types.
@@ -35,8 +35,9 @@ inline int64 integer_of(Oid type, Datum value) {
     }
 }
 
-// A time without zone in the session's zone. One at an end of its range, which may be beyond that
-// of times with a zone, is the last there is: a row with it can be read and written in every zone.
+// A time without time zone, as a time in the session's zone. If the result is out of range, it is
+// the first or the last possible time. So a row with such a value can be read and written in every
+// time zone.
 TimestampTz time_in_zone(Timestamp time);
 
 // Whether a column has the same bytes in both rows.

@@ -1,4 +1,4 @@
-// Settings as JSON: reading what a user gives, and writing what triggers have.
+// Settings as JSON: reading what a user passes, and writing what triggers have.
 #pragma once
 
 #include "server/json_builder.h"
@@ -7,11 +7,11 @@ namespace interlock::inline table {
 
 // --- Reading -------------------------------------------------------------------------------------
 
-// 22023: member "path" and the rule, as in "must be a boolean".
+// Raises 22023: member "path" and the rule, such as "must be a boolean".
 [[noreturn]] void refuse_setting(const char* path, const char* rule, const char* hint = nullptr);
 
-// 22023: an unknown member; the hint is the nearest of the known names. An empty path is that of
-// the settings themselves.
+// Raises 22023 for an unknown member. The hint is the nearest of the known names. An empty path
+// means the settings themselves.
 struct KnownNames {
     const char* const* names;
     int count;
@@ -22,13 +22,14 @@ void require_known(const char* path, const char* name, const KnownNames& known);
 // path.name
 const char* path_to(const char* path, const char* name);
 
-// The object, an empty one for true, null for JSON null; 22023 for any other value.
+// The object. True becomes an empty object, and JSON null becomes null. Raises 22023 for other
+// values.
 JsonbContainer* object_at(const char* path, const JsonbValue* value);
 
-// The member, null when there is none.
+// The member, or null if there is none.
 JsonbValue* member_of(JsonbContainer* object, const char* name);
 
-// Texts: 22023 for other values.
+// A text. Raises 22023 for other values.
 char* text_at(const char* path, const JsonbValue* value);
 List* texts_at(const char* path, const JsonbValue* value); // of an array
 
@@ -66,7 +67,7 @@ void each_element(JsonbContainer* array, Visit&& visit) {
 JsonbValue json_null();
 JsonbValue json_text(const char* text); // null: JSON null
 
-// An object in the making.
+// An object that is being built.
 class JsonObject {
 public:
     JsonObject() { builder_.push(WJB_BEGIN_OBJECT); }
@@ -84,18 +85,18 @@ private:
     JsonBuilder builder_;
 };
 
-// The object with the word that a trigger stores for its member "notify" (server/notify.h).
+// The object with the word that a trigger stores as its member "notify" (server/notify.h).
 Jsonb* with_stored_notify(Jsonb* object);
 
 Jsonb* json_texts(const char* const* texts, int count);
 
-// The same with the elements of each array sorted, and each of them once: the arrays of settings
-// are sets, but those in which the order counts are inside of texts.
+// The object with sorted arrays without duplicates. Arrays in settings are sets. Arrays in which
+// the order counts are inside texts.
 Jsonb* with_sorted_arrays(Jsonb* json);
 bool same_json(Jsonb* left, Jsonb* right);
 bool same_value(const JsonbValue& left, const JsonbValue& right);
 
-// A value by itself; the value stays as it is.
+// A copy of the value as Jsonb. The value itself is unchanged.
 Jsonb* to_json(const JsonbValue& value);
 
 // A duration as interval_in() reads it under any IntervalStyle: 2 days 00:05:00.

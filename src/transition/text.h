@@ -1,6 +1,6 @@
-// The syntax of the arguments that define_transitions gives its trigger, checked without an error:
-// the input function of jsonb raises for invalid JSON, for numbers out of range, for characters
-// that the database encoding does not have, and for deep nesting.
+// Checks the syntax of the arguments that define_transitions writes for its trigger, and raises
+// nothing. The input function of jsonb would raise errors for invalid JSON, numbers out of range,
+// characters that the database encoding does not have, and deep nesting.
 #pragma once
 
 #include "server/server.h"

@@ -1,20 +1,19 @@
-// Status transitions: a state column that changes only along declared transitions, for every
-// writer.
+// Status transitions: a state column changes only along declared transitions, for every writer.
 //
 // The declaration is the arguments of a BEFORE UPDATE trigger: the column, the transitions as JSON,
-// the initial states as a JSON array or empty, what becomes of a repeated state, and the guards of
-// transitions if there are any (transition/guard.h). If there are
-// initial states an AFTER INSERT trigger checks new rows: only then is it known which rows are new,
-// and which values they have. Null is not a state: it may become any initial state (any declared
-// one if none are given), and a state never becomes null.
+// the initial states as a JSON array or an empty text, what happens to a repeated state, and the
+// guards if there are any (transition/guard.h). If there are initial states, an AFTER INSERT
+// trigger checks new rows: only then is it known which rows are new and which values they have.
+// Null is not a state. It may become any initial state (or any declared state if there are no
+// initial states). A state never becomes null.
 //
-// An update that leaves the state as it is passes. With on_repeat 'reject' it does only if it does
-// not name the column, or if the transition from the state to itself is declared: of two plain
-// updates to the same state, the second one finds it reached and is refused.
+// An update that does not change the state passes. With on_repeat 'reject' it passes only if it
+// does not name the column, or if the transition from the state to itself is declared. So of two
+// plain updates to the same state, the second is refused.
 //
-// Isolation: transition() is one conditional update. Of two callers that race from one state
-// exactly one wins; the other gets state_changed under READ COMMITTED and 40001 above. A condition
-// that reads other tables needs SERIALIZABLE or locks, as always.
+// Isolation: transition() is one conditional update. If two callers race from one state, exactly
+// one wins. The other gets state_changed under READ COMMITTED, and 40001 at higher levels. A
+// condition that reads other tables needs SERIALIZABLE or locks.
 #pragma once
 
 #include "table/key.h"
@@ -31,11 +30,11 @@ struct Guard; // transition/guard.h
 
 struct StateMachine : OwnTrigger {
     NameData name;
-    AttrNumber column; // InvalidAttrNumber when the column is gone or has another type
+    AttrNumber column; // InvalidAttrNumber: the column is gone or has another type
     Oid type;
-    Oid base_type; // below any domain
+    Oid base_type; // base type of a domain
     int32 typmod;
-    bool takes_datum; // a value of the type can be stored as it is
+    bool takes_datum; // a value of the type can be stored unchanged
     FmgrInfo output;
     Jsonb* transitions; // {"from": ["to", ...]}, states as state_text() prints them
     Jsonb* initial;     // ["state", ...] or null
@@ -52,103 +51,104 @@ struct StateMachines {
     const StateMachine* end() const { return first + count; }
 };
 
-// Those of a table, by the names of their triggers.
+// The machines of a table, in the order of their triggers' names.
 extern int machines_part;
 inline StateMachines machines_of(const TableInfo* info) {
     const auto* machines = part_of<const StateMachines>(info, machines_part);
     return machines != nullptr ? *machines : StateMachines{};
 }
 
-// Reads the arguments of a trigger; false when they are not as define_transitions writes them. What
-// the columns of the table say is left out.
+// Reads the arguments of a trigger, without the columns of the table. Returns false if
+// define_transitions does not write such arguments.
 bool read_declaration(StateMachine* machine, Oid relid, const Trigger* trigger);
 
-// The text of a declaration that becomes an argument of the trigger; raises 54000 when it is too
-// long.
+// The text of a declaration, for an argument of the trigger. Raises 54000 if it is too long.
 char* declaration_text(const char* argument, Jsonb* json);
 
 extern const Mechanism kTransitionMechanism;
 
-// And back; for a text whose syntax was checked (transition/text.h).
+// The reverse, for a text whose syntax was checked (transition/text.h).
 Jsonb* parse_declaration(const char* text);
 
 // Whether a state column can be of that type.
 bool can_be_state(Oid type);
 
-// What becomes of an update that names the state column and leaves the state as it is.
+// What happens to an update that names the state column and does not change the state.
 constexpr const char* kAllowRepeats = "allow";
 constexpr const char* kRejectRepeats = "reject";
 
-// Arguments of more bytes are not read: define_transitions makes none.
+// Longer arguments are not read. define_transitions writes none.
 constexpr size_t kMostTransitionBytes = 1024 * 1024;
 
-// The declaration of a state column, or the only one of the table when no column is named. Raises
-// 55000 when there is none or its column is missing, 39P01 when the trigger's arguments are not
-// transitions, 22023 when there are several to choose from.
+// The declaration of a state column. If `column` is null, the only declaration of the table. Raises
+// 55000 if there is none or if its column is missing, 39P01 if the trigger's arguments are no
+// transitions, and 22023 if there are several and `column` is null.
 const StateMachine* find_machine(Relation rel, const TableInfo* info, const char* column);
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
 
 [[noreturn]] void raise_no_transitions(Relation rel, const char* column);
 
-// Whether a new row may have the state, and whether a row may change from one to the other. Null is
-// not a state.
+// Whether a new row may have the state, and whether a row may change from one state to the other.
+// Null is not a state.
 bool may_start(const StateMachine* machine, const char* state);
 bool may_move(const StateMachine* machine, const char* from, const char* to);
 
-// The states that a row may go to from there, as C strings in the order of the declaration.
+// The states to which a row may go from that state, as C strings in the order of the declaration.
 List* states_after(const StateMachine* machine, const char* from);
 
-// Whether transitions or initial states name it.
+// Whether the transitions or initial states name the state.
 bool knows_state(const StateMachine* machine, const char* state);
 
-// A change of state that is refused, as far as the caller may know of it.
+// A refused change of state, with what the caller may know about it.
 struct RefusedMove {
-    bool is_new = false;       // the row is a new one
-    bool tells_states = false; // else `from` and `to` are not shown
+    bool is_new = false;       // the row is new
+    bool tells_states = false; // false: `from` and `to` are not shown
     const char* key = nullptr; // as JSON, or null
     const char* from = nullptr;
     const char* to = nullptr;
-    const Guard* guard = nullptr;    // that refuses it
-    const char* objection = nullptr; // what it says
+    const Guard* guard = nullptr;    // the guard that refuses it
+    const char* objection = nullptr; // its reason
 };
 
 // Raises IL002.
 [[noreturn]] void raise_not_allowed(Relation rel, const StateMachine* machine,
                                     const RefusedMove& move);
-// The same for a row that a trigger refuses: shows what the current user could SELECT of it. The
-// row is the new one itself, or the one as it was before the update.
-// Counts the refusal of a write; as a call, too, if nothing else counts it as one.
+// The same for a row that a trigger refuses. It shows the columns that the current user could
+// SELECT. The row is the new row of an INSERT, or the old row of an UPDATE. It counts the refusal
+// of a write, and also a call, if nothing else counts the call.
 void count_refusal(const TableInfo* info, bool is_call);
 
 [[noreturn]] void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine,
                                HeapTuple row, RefusedMove move);
 
-// The machine that a trigger is about, by its first argument.
+// The machine that the trigger belongs to, found by its first argument.
 const StateMachine* machine_of_trigger(Relation rel, const TableInfo* info, const Trigger* trigger);
 
 // The state of a row; null for null.
 const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTuple row);
 
-// The server moves a row to another partition by inserting it there. Notes what an update makes of
-// a row that leaves its partition, so that this one insert is not checked as that of a new row.
+// The server moves a row to another partition by inserting it there. This notes the new row of an
+// update that leaves its partition, so that this one INSERT is not checked as a new row.
 void note_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple new_row,
                const char* state);
 
-// The value of a state that is given as text, by the input function of the column's type.
+// The value of a state that is passed as text, converted by the input function of the column's
+// type.
 Datum state_datum(Oid type, int32 typmod, char* state);
 
-// An argument of any type as a value of the column. A value that the type cannot hold is the type's
-// own error, with the declared states as its hint.
+// An argument of any type as a value of the column. For a value that the type cannot hold it raises
+// the error of the type, with the declared states as the hint.
 Datum state_value(Relation rel, const StateMachine* machine, Datum value, Oid type);
 Datum state_argument(const Arguments& arguments, int n, const char* name, Relation rel,
                      const StateMachine* machine);
 
-// A state as state_text() prints it, so that '01' and 1 are one state of an integer column; of a
-// column of that type, for the verbs that configure the table.
+// A state as state_text() prints it, so that '01' and 1 are the same state of an integer column.
+// The second function is for a column of that type, for functions that configure the table.
 char* canonical_state(Relation rel, Oid type, int32 typmod, char* state);
 
-// The state in a value of the column; null for null. As the column's type prints it, but booleans
-// as true and false, and numbers of type numeric without zeros at their ends: one text for each.
+// The state for a value of the column. Null for null. It is the text that the column's type prints,
+// with two exceptions, so that each state has one text. Booleans are true and false. Values of type
+// numeric have no trailing zeros.
 const char* state_text(const StateMachine* machine, Datum value, bool is_null);
 
 } // namespace interlock::transition

@@ -19,8 +19,8 @@ CREATE FUNCTION interlock.define_transitions(
 COMMENT ON FUNCTION interlock.define_transitions(regclass, name, jsonb, text[], text, jsonb) IS
 'Declares which states may follow which: {"pending": ["paid", "cancelled"], "paid": ["shipped"]}. For the owner of the table.
 The column is of a text, integer, numeric, boolean, uuid or enum type. It holds for every writer, plain SQL too; when initial is given, inserted rows
-start in one of those states. on_repeat: an update that names the column and leaves the state as it is may do so (allow), or is a
-transition from the state to itself, which must be declared (reject). guards: {"open": {"claimed": "may_claim"}}, functions
+start in one of those states. on_repeat is for an update that names the column and keeps the state. allow: it passes. reject: it
+needs a declared transition from the state to itself. guards: {"open": {"claimed": "may_claim"}}, functions
 of the old and the new row that run as the writer, and return boolean, or a text that says why not. Calling it again replaces the declaration; rows in a state that is no longer declared stay and
 cannot leave it. Errors: 42501 not the owner, 42703 no such column, 42804 type, 22023 shape, 22P02 no state of that type.';
 

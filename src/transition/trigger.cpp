@@ -14,7 +14,7 @@ namespace interlock::transition {
 
 namespace {
 
-// Who writes, and by which call of the trigger; null: a verb, which does not fire it.
+// Who writes, and by which call of the trigger; null: a function, which does not fire it.
 struct Asking {
     bool is_verb;
     FmgrInfo* caller;

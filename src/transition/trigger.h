@@ -5,7 +5,7 @@
 
 namespace interlock::transition {
 
-// True, or raises IL002.
+// Returns true, or raises IL002.
 bool check_transitions(RowChange* change);
 
 } // namespace interlock::transition

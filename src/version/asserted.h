@@ -1,9 +1,9 @@
-// The rows whose versions this transaction has asserted, and has locked by that: any statement may
-// write them.
+// The rows whose versions this transaction has asserted and so locked. Any statement may write
+// these rows.
 //
-// They are known by their places. A locked row stays in its place, and one that the transaction
-// moves by writing it is its own from then on. A rollback to a savepoint gives up the locks that
-// were acquired after it, and forgets these rows.
+// They are known by their places. A locked row stays in its place. If the transaction moves it by
+// writing it, the row counts as written by this transaction. A rollback to a savepoint releases the
+// locks that were acquired after the savepoint, and removes these rows.
 #pragma once
 
 #include "server/server.h"

@@ -155,7 +155,7 @@ void judge_blindness(const TriggerData* trigger, const TableInfo* info, const Ro
         return;
     const Versioning* versioning = versioning_of(info);
     Comparison comparison = comparison_of(trigger, versioning->column);
-    if (comparison != Comparison::kOwn) // verbs count their own calls
+    if (comparison != Comparison::kOwn) // functions count their own calls
         count(info, CountedKind::kVersioning, Counter::kCalls);
     bool known = is_known(comparison);
     if (known && !is_blind(comparison)) {

@@ -1,4 +1,4 @@
-// Updates that leave the version alone.
+// Updates that do not move the version.
 #pragma once
 
 #include "execution/row_change.h"
@@ -6,9 +6,10 @@
 
 namespace interlock::version {
 
-// An update that changes only ignored columns does not move the version. For an update without any
-// change the columns that it names decide, so that SET a = a still moves it. What a verb changes of
-// a marker is no change: a save moves the version, whatever its caller has changed.
+// An update that changes only ignored columns does not move the version. If an update changes
+// nothing, the columns that it names decide, so SET a = a still moves the version. When a function
+// changes a marker, that counts as no change. So a save moves the version, whatever else its caller
+// has changed.
 bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool is_verb);
 
 } // namespace interlock::version

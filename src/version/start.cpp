@@ -24,7 +24,7 @@ static void raise_start(Oid sequence, int64 version) {
 }
 
 // To find it takes a scan of the catalogs. A table that gets or loses its default, which reads the
-// sequence, is known anew; without the default the sequence can be dropped unnoticed.
+// sequence, is known again; without the default the sequence can be dropped unnoticed.
 static Oid known_start(const TableInfo* info) {
     const Versioning* versioning = versioning_of(info);
     if (!OidIsValid(versioning->start) ||

@@ -1,12 +1,13 @@
-// Where the versions of new rows start: above the highest version of any row that was deleted.
+// The versions of new rows start above the highest version of any deleted row.
 //
-// A row that is deleted and inserted again must not start at a version that clients of the old row
-// still hold. A sequence owned by the version column stores the start, and new rows get the next
-// version through the column's default, first_version(sequence). Sequences do not roll back, which
-// is harmless here: the start only has to be high enough. The default names the sequence as text,
-// since tools for schemas create a table before they create a sequence, or without it: then rows
-// start at 1. TRUNCATE does not raise it, and no row raises it beyond half of an integer's range or
-// 2^52, so that there always is a version to start at.
+// If a row is deleted and inserted again, it must not start at a version that clients of the old
+// row still hold. A sequence that the version column owns stores the start. New rows get the next
+// version from the column's default, first_version(sequence). Sequences do not roll back. That is
+// harmless here, because the start only has to be high enough.
+//
+// The default names the sequence as text, because schema tools create a table before its sequence
+// or without it: then rows start at 1. TRUNCATE does not raise the start. No row raises it above
+// half of an integer's range or above 2^52, so that there is always a version to start at.
 #pragma once
 
 #include "table/relation.h"
@@ -16,45 +17,46 @@ namespace interlock::version {
 struct Versioning;
 enum class TokenKind : uint8;
 
-// The sequence that stores the start, of the table that versions are enabled on; InvalidOid if
-// none.
+// The sequence that stores the start, for the table on which versions are enabled. InvalidOid if
+// there is none.
 Oid find_start(const Versioning* versioning);
 
-// Raises the start to the version of a row that leaves its key.
+// Raises the start to the version of a row that is deleted or gets another key.
 void note_departure(Relation rel, const TableInfo* info, HeapTuple row);
 
-// Its value now; 0 if there is none.
+// The current value of the start. 0 if there is none.
 int64 present_start(const TableInfo* info);
 
-// The name of the sequence in the default of the column; null when that does not call
+// The name of the sequence in the column's default. Null if the default does not call
 // first_version.
 const char* start_name(Oid relid, AttrNumber column);
 
-// The start that a text in a default means; 0 if no sequence stores one. 22023 if the text is no
-// name of a sequence and its schema, 42501 if the caller may not read the sequence.
+// The start for the text in a default. 0 if there is no sequence that stores a start. Raises 22023
+// if the text is not the name of a sequence with its schema, and 42501 if the caller may not read
+// the sequence.
 int64 start_of_name(const char* name);
 
-// Whether the default of any column names it, and whether such a column has a sequence.
+// Whether the default of any column names the sequence, and whether such a column has a sequence.
 bool is_in_default(const char* name);
 bool means_a_start(const char* name);
 
-// Whether the column has no sequence of that name with a recorded dependency, or a partition's
-// default does not name it, so that create_start has something to do.
+// Whether create_start() has something to do: the column has no sequence of that name with a
+// recorded dependency, or the default of a partition does not name it.
 bool lacks_start(Oid relid, AttrNumber column, const char* named);
 
-// Creates the sequence, if the column has none, and the default, also of partitions. Call without a
-// reference to the table, inside with_spi.
+// Creates the sequence if the column has none, and the default, also for partitions. Call it inside
+// with_spi, without an open reference to the table.
 void create_start(Oid relid, const char* column);
 
-// Drops both, and leaves 1 as the default.
+// Drops the sequence and its default, and leaves 1 as the default.
 void drop_start(Oid relid, const char* column, Oid sequence);
 
-// --- Inside --------------------------------------------------------------------------------------
+// --- Internal ------------------------------------------------------------------------------------
 
 // As find_start, for a table that is not open.
 Oid start_of_column(Oid relid, AttrNumber column);
 
-// Whether create_start has made the sequence, or has named it, for the default that is there now.
+// Whether create_start() has created or named the sequence for the current default.
 bool is_recorded(Oid relid, AttrNumber column, Oid sequence);
 
 int64 highest_start(TokenKind kind);

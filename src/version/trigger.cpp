@@ -265,7 +265,7 @@ bool check_version(RowChange* change) {
     note_own_write(change->rel, row_in(change->old_row), versioning_of(change->info));
     (void)move_version(change, true);
     note_versioned_write();
-    // No verb changes the table's key, but what a generated one is made of.
+    // No function changes the table's key, but what a generated one is made of.
     bool takes_key = any_changes(*change, change->info->key_sources);
     if (takes_key)
         rise_above_start(change);

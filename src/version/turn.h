@@ -1,32 +1,32 @@
-// The turn of a row: which of the writers that wait for it is next.
+// The queue of writers that wait for one row.
 //
-// Writers that wait for a row by its own lock wait for one version of it: each new version wakes
-// all of them, and they wait again for the next one. A turn is a lock of the lock manager on the
-// row's key: a fair queue, of which one waiter is awake. The row's lock still decides, so rows
-// whose keys have the same hash may share a turn, and a row that is named by another key or table,
-// or by another form of a number (1 and 1.0), may have two.
+// Writers that wait for the row's own lock wait for one version of the row. Each new version wakes
+// all of them, and they wait again for the next version. A turn is a lock of the lock manager on
+// the row's key. It is a fair queue in which one waiter is awake. The row's lock still decides. So
+// it is harmless that rows whose keys have the same hash share a turn. A row can also have two
+// turns, if another unique key or table names it, or another form of a number (1 and 1.0).
 //
-// The first turn of a transaction is kept with the row's lock to its end, so that the next in the
-// queue wakes once, when it can have the row. Others are held only while the row is being locked,
-// as a transaction of very many rows would fill the table of locks: the next then waits for the
-// row.
+// The first turn of a transaction is kept, with the row's lock, until the transaction ends. So the
+// next writer in the queue wakes up once, when it can have the row. Other turns are held only while
+// the row is being locked, because a transaction with very many rows would fill the lock table. The
+// next writer then waits for the row itself.
 //
-// Take it only if another transaction holds the row: the first in the queue waits for that one. A
-// transaction that held the row itself would wait for its own end.
+// Take a turn only if another transaction holds the row. The first writer in the queue waits for
+// that transaction. A transaction that holds the row itself would wait for its own end.
 #pragma once
 
 #include "table/key.h"
 
 namespace interlock::version {
 
-// Waits in the queue. Errors of the wait (cancel, lock_timeout, deadlock) are those of the server.
+// Waits in the queue. A cancel, lock_timeout or deadlock raises the server's error.
 LOCKTAG take_turn(Relation rel, const TableInfo* info, const Key& key);
 
-// After the row is locked, or was not found. Without it, and when it is kept, the turn ends with
-// the (sub)transaction.
+// To be called after the row was locked or was not found. If it is not called, or if the turn is
+// kept, the turn ends with the transaction or subtransaction.
 void keep_or_end_turn(const LOCKTAG& turn, bool has_row);
 
-// The table of a turn at a row of this database; InvalidOid for any other lock.
+// The table, if the lock is a turn for a row of this database. InvalidOid for any other lock.
 Oid table_of_turn(const LOCKTAG& tag);
 
 } // namespace interlock::version

@@ -1,5 +1,5 @@
 // Conditional writes of versioned rows, for version/write.cpp, version/merge.cpp, version/many.cpp
-// and version/retry.cpp; version/call.h has what functions on one row share.
+// and version/retry.cpp. version/call.h has what functions on one row share.
 #pragma once
 
 #include "execution/stored_row.h"
@@ -16,8 +16,9 @@ enum class Outcome { kUpdated, kMerged, kDeleted, kConflict, kNotFound };
 
 const char* outcome_name(Outcome outcome);
 
-// One conditional write. `expected` goes in, `stored` comes out: the new token after kUpdated, the
-// row's present token after kConflict, with what to call the row by (table_key()).
+// One conditional write. The caller sets `expected`. The write sets `stored`: the new token after
+// kUpdated, and the current token of the row after kConflict. It also sets the key by which to name
+// the row (table_key()).
 struct Attempt {
     Outcome outcome;
     int64 stored;
@@ -31,31 +32,32 @@ Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, i
 Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected);
 
 // The version that a row has at the end of a write. An AFTER trigger of the write may have updated
-// the row again: then more versioned rows were updated than by the write itself, and the row is
-// read.
+// the row again. The class counts the versioned rows that were updated. If there were more than the
+// write itself has updated, it reads the row.
 class VersionAfterWrite {
 public:
-    // Before the write, which updates that many versioned rows.
+    // To be created before the write, which itself updates `own_updates` versioned rows.
     explicit VersionAfterWrite(int own_updates);
-    // After it; `returned` is the version that it has returned.
+    // To be called after the write. `returned` is the version that the write has returned.
     int64 version(const KeyedRow& row, int64 returned) const;
 
 private:
     uint64 expected_updates_;
 };
 
-// Everything the caller may see of the row, and its token.
+// All columns of the row that the caller may see, and its token.
 Bitmapset* columns_to_report(Relation rel, const Versioning* versioning);
 int64 stored_token(const StoredRow& row, const Versioning* versioning);
 
-// The merge of try_versioned_update: on conflict, the changes against the row that the client read.
-// With kReport nothing is written, and the outcome is kConflict also without such columns.
+// The merge of try_versioned_update. On a conflict it compares the changes with the row that the
+// client read. kReport writes nothing, and the outcome is kConflict even if no column is in
+// conflict.
 enum class OnConflict : uint8 { kReport, kMerge };
 struct Merge {
     Outcome outcome; // kMerged, kConflict or kNotFound
     int64 stored;
-    StoredRow row;        // the row after the merge, or the one in conflict
-    Bitmapset* conflicts; // columns both sides changed
+    StoredRow row;        // the merged row, or the row in conflict
+    Bitmapset* conflicts; // columns that both sides changed
 };
 Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const Changes& changes,
                     Jsonb* base, OnConflict on_conflict);

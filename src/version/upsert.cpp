@@ -1,7 +1,8 @@
 // versioned_upsert: inserts a row that is expected not to be there, as a PUT with If-None-Match: *
 // does, or updates it at the version that its caller read (If-Match).
 //
-// A row that was deleted since it was read is not inserted again: that is P0002 or not_found.
+// A row that was deleted since it was read is not inserted again: that raises P0002 or returns
+// not_found.
 
 #include "execution/insert.h"
 #include "server/error.h"

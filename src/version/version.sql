@@ -10,9 +10,9 @@ when it is more than a minute ahead of the clock (22008), in new rows too.';
 CREATE FUNCTION interlock.first_version(sequence text) RETURNS bigint
     LANGUAGE c STABLE AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.first_version(text) IS
-'The version a new row starts at: above the version of every row of the table that was deleted.
-The default of a version column calls it with the name of the sequence that stores that version. It is the sequence of a column with
-that default, also after it, its table or its schema was renamed; without one a row starts at 1, until enable_versioning creates it.
+'The first version of a new row: above the version of every deleted row of the table. The default of a version column calls it with the name of
+the sequence that stores that version. The sequence is found also after the column, table or schema was renamed. Without a sequence a row
+starts at 1, until enable_versioning creates one.
 Errors: 22004, 22023 not schema.sequence, 42501 no SELECT on it.';
 
 CREATE FUNCTION interlock.enable_versioning(
@@ -26,7 +26,7 @@ existing one is null stay as they are; a NOTICE says so.
 Updates that change ignored columns only do not move it. Calling it again changes the ignored columns and blind_updates.
 blind_updates: what happens to a row that an UPDATE, DELETE or MERGE writes without comparing its version: allow, warn (a WARNING
 for each statement), or reject (IL011). The view blind_updates counts them in each mode.
-A counter gets a sequence beside the table, which remembers the versions of rows that were deleted; hence the caller also
+A counter gets a sequence next to the table, which remembers the versions of rows that were deleted; hence the caller also
 needs CREATE on its schema.
 Errors: 42501 not the owner, or no CREATE on the schema, 42804 column of another type, 42703 unknown ignored column,
 22023 an ignored column that share_columns merges, unknown blind_updates, 55000 versioned by another column, or statements are not

@@ -66,7 +66,7 @@ SELECT is_empty('SELECT * FROM interlock.advise()', 'other columns and constrain
 CREATE TABLE document (id int PRIMARY KEY, status int NOT NULL DEFAULT 0 CHECK (status IN (0, 1)), lock_by text, lock_time timestamptz);
 CREATE TABLE job (id int PRIMARY KEY, "lockedBy" varchar(20), "lockedAt" timestamp);
 CREATE TABLE seat (id int PRIMARY KEY, locked_by int);
-SELECT results_eq($$SELECT * FROM advice('document')$$, $$VALUES ('column "lock_by" is of a lock made by hand: other writers need not look at it, and it does not expire; with a marker the program calls lock_row and save_row', 'the name of the column',
+SELECT results_eq($$SELECT * FROM advice('document')$$, $$VALUES ('column "lock_by" belongs to a manual lock: other writers need not look at it, and it does not expire; with a marker the program calls lock_row and save_row', 'the name of the column',
     'SELECT interlock.enable_marker(''document'', holder_column => ''lock_by'', time_column => ''lock_time'', status_column => ''status'')')$$, 'a lock made by hand');
 SELECT is_empty($$SELECT follow('document')$$, 'is a marker');
 SELECT is_empty($$SELECT follow('job')$$, 'under other names');
