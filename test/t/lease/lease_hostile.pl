@@ -71,7 +71,7 @@ sub session
 {
     my ($database, $name) = @_;
     my $psql = $node->background_psql($database, on_error_stop => 0);
-    $psql->query_safe("SET application_name = '$name'; SET statement_timeout = '20 s'");
+    $psql->query_safe("SET application_name = '$name'; SET statement_timeout = '3 min'");
     return $psql;
 }
 
@@ -107,19 +107,20 @@ sub is_waiting
 
 # A call that has to wait itself has what it got so far until it has all, and then for a time
 create('waiting');
-acquire('waiting', 'b', "'1500 ms'");
+my $token = acquire('waiting', 'b', "'1 h'");
 my $many = session('waiting', 'many');
-begin($many, "SELECT outcome FROM interlock.acquire_leases('{a,b}', '1 s', '15 s')");
+begin($many, "SELECT outcome FROM interlock.acquire_leases('{a,b}', '1 s', null)");
 is_waiting('waiting', 'many');
 my $behind = session('waiting', 'behind');
-begin($behind, "SET statement_timeout = '10 s'; SELECT outcome FROM interlock.acquire_lease('a', '1 s', null)");
+begin($behind, "SELECT outcome FROM interlock.acquire_lease('a', '1 s', null)");
 is_waiting('waiting', 'behind');
+release('waiting', 'b', $token);
 is(answer($many), 'acquired', 'all of them, when the last is free');
 is(answer($behind), 'acquired', 'who waits behind is granted when they expire');
 eval { $_->quit } for $many, $behind;
 
 # Calls whose keys are in one another's way, but not in the order of their bytes
-my $token = acquire('waiting', 'a-x', "'15 s'");
+$token = acquire('waiting', 'a-x', "'1 h'");
 my @calls = map { session('waiting', "call $_") } 1 .. 2;
 my @keys = ('{a-x,a/b}', '{a,a-x}');
 for my $i (0, 1)
@@ -145,12 +146,12 @@ ok($_->{run}->finish, "calls with $_->{keys}: never for long in one another's wa
 is(ask('waiting', 'SELECT count(*) FROM interlock.leases'), 0, 'nothing is left of them');
 
 # A call that is canceled gives back what it has, to those who wait for it
-$token = acquire('waiting', 'd', "'19 s'");
+$token = acquire('waiting', 'd', "'1 h'");
 $many = session('waiting', 'many');
 begin($many, "SELECT outcome FROM interlock.acquire_leases('{c,d}', '1 s', null)");
 is_waiting('waiting', 'many');
 $behind = session('waiting', 'behind');
-begin($behind, "SET statement_timeout = '10 s'; SELECT outcome FROM interlock.acquire_lease('c', '1 s', null)");
+begin($behind, "SELECT outcome FROM interlock.acquire_lease('c', '1 s', null)");
 is_waiting('waiting', 'behind');
 ask('waiting', q(SELECT pg_cancel_backend(pid) FROM interlock.lease_waiters WHERE holder = 'many'));
 is(answer($behind), 'acquired', 'who waits behind is granted when the call is canceled');
@@ -166,7 +167,7 @@ for my $mine ('p', 'p/below')
     $token = acquire('waiting', $mine, "'19 s'");
     $_->query_safe("BEGIN; SELECT interlock.assert_lease('$mine', $token)") for $me, $other;
     is($me->query_safe("SELECT interlock.release_lease('$mine', $token)"), 't', "$mine: released");
-    begin($me, "SET statement_timeout = '10 s'; SELECT outcome FROM interlock.acquire_lease('p', '1 s', '20 s')");
+    begin($me, "SELECT outcome FROM interlock.acquire_lease('p', '1 s', '10 min')");
     pause(0.5);
     $other->query_safe('COMMIT');
     is(answer($me), 'held', "$mine: nobody but oneself is in the way: held, and no wait");
@@ -176,17 +177,21 @@ for my $mine ('p', 'p/below')
     eval { $_->quit } for $me, $other;
 }
 
-# However it comes that only its own is left: by a release, or by time
+# However it comes that only its own is left: by a release, or by time. A session that is there already looks for the one
+# that waits: on a slow machine a new one would come after the lease has expired.
 for my $how ('release', 'expiry')
 {
-    my $me = session('waiting', 'me');
-    $token = acquire('waiting', "own $how", $how eq 'expiry' ? "'2 s'" : "'19 s'");
-    $me->query_safe("BEGIN; SELECT interlock.assert_lease('own $how', $token)");
-    begin($me, "SET statement_timeout = '10 s'; SELECT outcome FROM interlock.acquire_lease('own $how', '1 s', '20 s')");
-    is_waiting('waiting', 'me');
-    release('waiting', 'own release', $token) if $how eq 'release';
+    my ($me, $observer) = map { session('waiting', $_) } 'me', 'observer';
+    my $ttl = $how eq 'expiry' ? '5 s' : '1 h';
+    begin($observer, q(DO $$ BEGIN
+        WHILE NOT EXISTS (SELECT FROM interlock.lease_waiters WHERE holder = 'me') LOOP PERFORM pg_sleep(0.01); END LOOP; END $$));
+    begin($me, "BEGIN; SELECT token FROM interlock.acquire_lease('own $how', '$ttl') \\gset
+        SELECT interlock.assert_lease('own $how', :token) \\gset
+        SELECT outcome FROM interlock.acquire_lease('own $how', '1 s', '10 min')");
+    is(answer($observer), 1, "own $how: waits");
+    ask('waiting', "SELECT interlock.release_lease(key, token) FROM interlock.leases WHERE key = 'own release'") if $how eq 'release';
     is(answer($me), 'held', "own $how: held, and no wait");
-    eval { $me->quit };
+    eval { $_->quit } for $me, $observer;
 }
 
 # Its own and that of another are below the key; which is found first makes no difference
@@ -201,7 +206,7 @@ for my $mine (0, 1)
         $both[$i]->query_safe("BEGIN; SELECT interlock.assert_lease('$below[$i]', $tokens[$of])");
         release('waiting', $below[$i], $tokens[$of]);
     }
-    begin($both[0], "SET statement_timeout = '10 s'; SELECT outcome FROM interlock.acquire_lease('both$mine', '1 s', '20 s')");
+    begin($both[0], "SELECT outcome FROM interlock.acquire_lease('both$mine', '1 s', '10 min')");
     pause(0.5);
     $both[1]->query_safe('COMMIT');
     is(answer($both[0]), 'held', "both $mine: held when the other one is gone");
