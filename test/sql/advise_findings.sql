@@ -46,7 +46,7 @@ ALTER TABLE part ALTER version SET DEFAULT 1;
 SELECT rel, finding FROM interlock.advise();
 DROP TABLE part;
 
--- CHK-1: the trigger was dropped, and the default and its sequence are there
+-- ADV-4: the trigger was dropped, and the default and its sequence are there
 CREATE TABLE "No trigger" (id int PRIMARY KEY, "Lock" int);
 SELECT interlock.enable_versioning('"No trigger"', 'Lock');
 CREATE TABLE copied (LIKE "No trigger" INCLUDING ALL);
@@ -266,7 +266,7 @@ SELECT rel, severity, finding, advice FROM interlock.advise() WHERE finding ~ 'z
 DROP TABLE late;
 DROP FUNCTION nothing;
 
--- CHK-2: columns that triggers of other concepts name, dropped and renamed
+-- ADV-5: columns that triggers of other concepts name, dropped and renamed
 CREATE TABLE "Gone one" (id int PRIMARY KEY, "State" text, tenant int, price int, a int, b text);
 SELECT interlock.define_transitions('"Gone one"', 'State', '{"a": ["b"]}', '{a}'),
     interlock.enable_marker('"Gone one"', '7 min', false, 'full', reason_column => 'why'),
@@ -307,7 +307,7 @@ SELECT advice FROM interlock.advise() \gexec
 SELECT rel, severity, finding, advice FROM interlock.advise();
 DROP TABLE lines;
 
--- CHK-3: a history without a key, of another owner, and without one of its columns
+-- ADV-6: a history without a key, of another owner, and without one of its columns
 CREATE ROLE advise_role;
 CREATE TABLE "Past" ("Id" int, part int, PRIMARY KEY (part, "Id"));
 SELECT interlock.enable_history('"Past"', 5, '1 day');

@@ -24,7 +24,7 @@ CREATE FUNCTION outcomes(rel oid) RETURNS text LANGUAGE sql BEGIN ATOMIC
           FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND proargtypes[0] = 'regclass'::regtype) called;
 END;
 
--- DBG-1: nothing is locked that is not there. A lock that excludes readers would be written to the WAL, with a transaction id.
+-- OPS-11: nothing is locked that is not there. A lock that excludes readers would be written to the WAL, with a transaction id.
 SET ROLE interlock_guesser;
 BEGIN;
 SELECT oid, outcomes(oid) FROM unnest('{0,1,999999,4294967295}'::oid[]) oid;
@@ -49,7 +49,7 @@ SELECT rel, outcomes(rel) FROM unnest('{a_view,a_matview,a_row,a_sequence,t_pkey
 SET ROLE interlock_guesser;
 SELECT rel, outcomes(rel) FROM unnest('{t,a_view,a_sequence,t_pkey,pg_class,pg_authid}'::regclass[]) rel;
 
--- DBG-3: what is no sequence of a version column starts at 1
+-- OPS-13: what is no sequence of a version column starts at 1
 SELECT interlock.first_version(0);
 SELECT interlock.first_version(1);
 SELECT interlock.first_version(999999);

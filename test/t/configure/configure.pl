@@ -104,12 +104,12 @@ my $findings = q(SELECT g.mechanism, g.enforced, g.findings FROM interlock.guard
 is($node->safe_psql('source', $findings),
     "ownership|f|{\"the library was not preloaded: blind updates that were planned before it was loaded are not warned of\"}\n"
       . "require_lease|f|{\"shared_preload_libraries does not have the library: there are no leases, and writes are refused\"}\n"
-      . 'versioning|f|{"the library was not preloaded: statements that were planned before it was loaded are refused"}', 'OCC-6: without preload');
+      . 'versioning|f|{"the library was not preloaded: statements that were planned before it was loaded are refused"}', 'VER-16: without preload');
 is($node->safe_psql('source', q(SET session_preload_libraries = 'auto_explain'; SELECT DISTINCT advice FROM interlock.advise() WHERE rel = 'doc'::regclass ORDER BY 1)),
     q(ALTER DATABASE source SET session_preload_libraries = 'auto_explain', 'pg_interlock' -- by a superuser; or add pg_interlock to shared_preload_libraries)
-      . "\nthe administrator of the server adds pg_interlock to shared_preload_libraries, and restarts it", 'OCC-6: with the advice');
+      . "\nthe administrator of the server adds pg_interlock to shared_preload_libraries, and restarts it", 'VER-16: with the advice');
 $node->safe_psql('source', q(ALTER DATABASE source SET session_preload_libraries = 'pg_interlock'));
-like($node->safe_psql('source', $findings), qr/^require_lease\|f[^\n]*$/, 'OCC-6: a session that preloads it knows its statements, and has no leases');
+like($node->safe_psql('source', $findings), qr/^require_lease\|f[^\n]*$/, 'VER-16: a session that preloads it knows its statements, and has no leases');
 is($node->safe_psql('source', qq(SELECT interlock.configure('doc', \$json\$$settings\$json\$))), '', 'configure works without');
 
 done_testing();
