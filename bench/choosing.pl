@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# choosing.pl: what docs/choosing.md shows of the samples in choosing.tsv (script/bench --choosing): the charts in docs/choosing,
-# and the tables between the two "measured" comments of the page.
+# choosing.pl: what docs/internals/performance.md shows of the samples in choosing.tsv (script/bench --choosing): the charts in
+# docs/choosing, and the tables between the two "measured" comments of the page.
 #
 #   bench/choosing.pl           writes both
 #   bench/choosing.pl --check   prints what is not as it would write it, or nothing
@@ -17,7 +17,7 @@ exec 'sed', '-n', '2,/^$/s/^# \{0,1\}//p', $0 if ($ARGV[0] // '') eq '--help';
 
 my $root = $0 =~ s{[^/]*$}{..}r;
 my $data = "$root/bench/choosing.tsv";
-my $page = "$root/docs/choosing.md";
+my $page = "$root/docs/internals/performance.md";
 my $charts = "$root/docs/choosing";
 
 # In the order of the legend: name in the data, on the page, colour, mark. The locks, which one chart compares, have a mark each.
@@ -144,7 +144,7 @@ sub samples_in_words {
             }
         }
     }
-    return @found ? join '; ', @found : 'none';
+    return @found == 0 ? " none.\n" : @found == 1 ? " $found[0].\n" : "\n" . join '', map { "  - $_.\n" } @found;
 }
 
 sub exceptions {
@@ -153,11 +153,11 @@ sub exceptions {
     my $from = per_cent($limit);
     return "Marks of the chart below $from at which a lock is better by a tenth, in times of a retry. Other figures\n"
         . "of the table below $from are between two marks.\n\n"
-        . '- Done: ' . samples_in_words('goodput', $early, @locks) . ".\n"
-        . '- p95: ' . samples_in_words('p95', $early, @locks) . ".\n"
+        . '- Done:' . samples_in_words('goodput', $early, @locks)
+        . '- p95:' . samples_in_words('p95', $early, @locks)
         . "\nMarks from $from on at which `lock_key` is worse by a tenth:\n\n"
-        . '- Done: ' . samples_in_words('goodput', $late, 'key_lock') . ".\n"
-        . '- p95: ' . samples_in_words('p95', $late, 'key_lock') . ".\n";
+        . '- Done:' . samples_in_words('goodput', $late, 'key_lock')
+        . '- p95:' . samples_in_words('p95', $late, 'key_lock');
 }
 
 # What one row takes.

@@ -1,7 +1,7 @@
 # choosing.sh: what each mechanism gets done while clients conflict. To be sourced by script/bench, for script/bench --choosing.
 #
-# The samples are in choosing.tsv, a line each. bench/choosing.pl makes the charts and tables of docs/choosing.md of those that
-# are kept beside it.
+# The samples are in choosing.tsv, a line each. bench/choosing.pl makes the charts and tables of docs/internals/performance.md
+# from those that are kept next to it.
 
 measure_choosing() {
     local clients seconds=0.7 rounds=${GIVEN_ROUNDS:-3} crowds="8 64" rows=1,10,100,1000,10000 thinks=0,5,50

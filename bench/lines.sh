@@ -180,17 +180,18 @@ write_lease_loads() {
     write own_lease "$key" "SELECT own.acquire_lease(:key, '30 s') AS token \\gset" "SELECT own.release_lease(:key, :token);"
 }
 
-# A key is a parameter of type text on all sides, as clients send it.
+# A key is a parameter of type text on all sides, as clients send it. Each statement has a second column: alone in its statement,
+# lock_key warns that the lock is already released, which costs more than the lock.
 write_key_loads() {
     local other='\set other :id + 100000'
     local ten="ARRAY[:id, :id + 11, :id + 22, :id + 33, :id + 44, :id + 55, :id + 66, :id + 77, :id + 88, :id + 99]"
-    for name in key_lock uncounted_key_lock; do write $name "SELECT interlock.lock_key(:id);"; done
-    write text_lock "SELECT pg_try_advisory_xact_lock(hashtextextended(:id, 0));"
-    write advisory_lock "SELECT pg_try_advisory_xact_lock(:id);"
-    write own_key "SELECT own.lock_key(:id);"
-    write key_locks "$other" "SELECT interlock.lock_keys(ARRAY[:id, :other]);"
+    for name in key_lock uncounted_key_lock; do write $name "SELECT interlock.lock_key(:id), 0;"; done
+    write text_lock "SELECT pg_try_advisory_xact_lock(hashtextextended(:id, 0)), 0;"
+    write advisory_lock "SELECT pg_try_advisory_xact_lock(:id), 0;"
+    write own_key "SELECT own.lock_key(:id), 0;"
+    write key_locks "$other" "SELECT interlock.lock_keys(ARRAY[:id, :other]), 0;"
     write advisory_locks "$other" "SELECT pg_advisory_xact_lock(hashtextextended(:id, 0)), pg_advisory_xact_lock(hashtextextended(:other, 0));"
-    write own_keys "$other" "SELECT own.lock_keys(ARRAY[:id, :other]);"
+    write own_keys "$other" "SELECT own.lock_keys(ARRAY[:id, :other]), 0;"
     write select_for_update "SELECT key FROM interlock.select_for_update('plain', $ten);"
     write hand_rows "SELECT id FROM plain WHERE id = ANY($ten) ORDER BY id FOR UPDATE;"
     write own_rows "SELECT own.select_for_update($ten);"

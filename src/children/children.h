@@ -57,6 +57,8 @@ struct ChildGuards {
     const ChildGuard* end() const { return first + count; }
 };
 
+extern const Mechanism kChildrenMechanism;
+
 // Those of a table.
 extern int children_part;
 inline ChildGuards guards_of(const TableInfo* info) {

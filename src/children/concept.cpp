@@ -2,7 +2,6 @@
 
 #include "server/concept.h"
 #include "children/children.h"
-#include "children/mechanism.h"
 #include "table/part.h"
 
 namespace interlock::children {

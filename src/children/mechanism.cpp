@@ -1,11 +1,9 @@
-#include "children/mechanism.h"
+#include "table/mechanism.h"
 
 #include "children/children.h"
 #include "server/json_builder.h"
-#include "server/scope.h"
 #include "table/catalog_trigger.h"
 #include "table/name.h"
-#include "table/own_table.h"
 #include "table/settings_json.h"
 
 namespace interlock::children {
@@ -53,17 +51,12 @@ static List* count_trigger(List* keys, const CallShape& shape) {
 
 // All of the table's.
 static List* seen_keys(Oid relid) {
-    Oid function = own_trigger_function("children_trigger");
     List* keys = NIL;
-    each_trigger(relid, [&](const CatalogTriggers& triggers, HeapTuple row, Oid, Trigger* trigger) {
+    MemoryContext memory = CurrentMemoryContext;
+    each_trigger_of("children_trigger", relid, [&](Oid, const Trigger* trigger) {
         CallShape shape;
-        bool is_read = false;
-        if (trigger->tgfoid == function)
-            in_scratch([&] {
-                is_read = read_arguments(triggers, row, trigger) && read_when(trigger, &shape);
-            });
-        if (is_read)
-            keys = count_trigger(keys, shape);
+        if (read_when(trigger, &shape))
+            keys = in_context(memory, [&] { return count_trigger(keys, shape); });
     });
     return keys;
 }

@@ -6,7 +6,6 @@
 #include "server/scope.h"
 #include "table/plan.h"
 #include "table/relation.h"
-#include "table/settings.h"
 
 namespace interlock::configure {
 
@@ -66,7 +65,6 @@ static List* plan_statements(Oid relid, LOCKMODE mode, const Mechanisms& mechani
                              Jsonb* settings) {
     Relation rel = open_own_table(relid, mode);
     TableSettings present = read_settings(mechanisms, relid);
-    require_settings(present, relid);
     SettingsPlan plan(typed_name(rel));
     for (int i = 0; i < mechanisms.count; i++) {
         const Mechanism& mechanism = *mechanisms.all[i];

@@ -4,15 +4,11 @@
 #include "server/arguments.h"
 #include "server/result_row.h"
 #include "server/scope.h"
+#include "table/mechanism.h"
 #include "table/relation.h"
-#include "table/settings.h"
 #include "table/settings_json.h"
 
 namespace interlock::configure {
-
-// Some privilege on the table or on any column, as for the view transitions.
-constexpr AclMode kAnyOfTable =
-    ACL_SELECT | ACL_INSERT | ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE | ACL_REFERENCES | ACL_TRIGGER;
 
 static bool may_see(Oid relid);
 static void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* output);
@@ -28,7 +24,6 @@ Datum configuration(PG_FUNCTION_ARGS) {
     check_table(relid, kAnyOfTable);
     Mechanisms mechanisms = all_mechanisms();
     TableSettings found = read_settings(mechanisms, relid);
-    require_settings(found, relid);
     JsonObject all;
     for (int i = 0; i < mechanisms.count; i++)
         if (found.settings[i] != nullptr)
@@ -63,8 +58,6 @@ static bool may_see(Oid relid) {
 }
 
 static const char* own_finding(const Mechanism& mechanism, const char* trigger) {
-    if (trigger == nullptr)
-        return "its settings are too long to be shown";
     return psprintf("trigger \"%s\" is not as interlock.%s creates it: writes are refused", trigger,
                     mechanism.enable);
 }
@@ -74,8 +67,7 @@ static void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* o
     TableSettings found = read_settings(mechanisms, relid);
     for (int i = 0; i < mechanisms.count; i++) {
         const char* forged = found.forged[i];
-        bool is_found = forged != nullptr || found.is_too_long[i];
-        if (found.settings[i] == nullptr && !is_found)
+        if (found.settings[i] == nullptr && forged == nullptr)
             continue;
         Datum values[5] = {ObjectIdGetDatum(relid)};
         bool nulls[5] = {false, false, found.settings[i] == nullptr, false, false};
@@ -84,10 +76,10 @@ static void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* o
             values[2] = JsonbPGetDatum(found.settings[i]);
         values[3] = BoolGetDatum(forged == nullptr);
         Datum finding = 0;
-        if (is_found)
+        if (forged != nullptr)
             finding = CStringGetTextDatum(own_finding(*mechanisms.all[i], forged));
         values[4] = PointerGetDatum(
-            construct_array(&finding, is_found ? 1 : 0, TEXTOID, -1, false, TYPALIGN_INT));
+            construct_array(&finding, forged != nullptr ? 1 : 0, TEXTOID, -1, false, TYPALIGN_INT));
         add_result_row(output, values, nulls);
     }
 }

@@ -32,7 +32,7 @@ void count_wait(LineRef ref, instr_time start, int error) {
     INSTR_TIME_SET_CURRENT(time);
     INSTR_TIME_SUBTRACT(time, start);
     count(ref, Counter::kWaits);
-    count(ref, Counter::kWaitTime, static_cast<uint64>(Max(INSTR_TIME_GET_MICROSEC(time), 0)));
+    count(ref, Counter::kWaitTime, static_cast<uint64>(INSTR_TIME_GET_MICROSEC(time)));
     if (error == ERRCODE_LOCK_NOT_AVAILABLE)
         count(ref, Counter::kTimeouts);
     else if (error == ERRCODE_T_R_SERIALIZATION_FAILURE || error == ERRCODE_T_R_DEADLOCK_DETECTED)

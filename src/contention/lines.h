@@ -1,4 +1,5 @@
-// The lines of the counters in shared memory, for this folder and the view (src/contention.cpp).
+// The lines of the counters in shared memory, for this folder and the view
+// (overview/contention.cpp).
 #pragma once
 
 #include "contention/count.h"

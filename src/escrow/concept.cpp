@@ -3,7 +3,6 @@
 #include "server/concept.h"
 #include "escrow/fold.h"
 #include "escrow/journal.h"
-#include "escrow/mechanism.h"
 #include "escrow/memory.h"
 #include "table/part.h"
 

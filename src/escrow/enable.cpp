@@ -35,14 +35,9 @@ constexpr TriggerKind kTruncateTrigger = {"zzz_interlock_truncate", "escrow_trun
 
 namespace {
 
-struct Request {
+struct Request : EscrowSettings {
     AttrNumber attnum;
-    const char* column;
-    const char* least;
-    const char* most; // empty: none
-    int64 greatest;   // of these limits and those of the type
-    const char* plain_updates;
-    bool fold_moves_version;
+    int64 greatest; // of the limits and those of the type
 };
 
 } // namespace
@@ -60,10 +55,8 @@ struct TriggerCommand {
 
 } // namespace
 
-static TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
-                                     const char* more_arguments);
-static const char* settings_arguments(const Request& request);
-static const char* column_arguments(const TableInfo* info, AttrNumber attnum);
+static TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const List* arguments);
+static void set_columns(const TableInfo* info, Request* request);
 static void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
                                 const TriggerCommand& trigger);
 static List* drops_of_triggers(Relation rel, const char* label);
@@ -103,14 +96,15 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
         end_counters(rel, *present);
     check_reservations(rel, info, present, request);
     List* drops = NIL;
-    if (present != nullptr && strcmp(NameStr(present->label), request.column) != 0) {
+    if (present != nullptr && strcmp(NameStr(present->label), request.label) != 0) {
         drops = drops_of_triggers(rel, NameStr(present->label));
-        give_label(rel, *present, request.column);
+        give_label(rel, *present, request.label);
     }
-    const char* columns = column_arguments(info, request.attnum);
-    TriggerCommand on_row = create_trigger(rel, kRowTrigger, request.column,
-                                           psprintf("%s%s", settings_arguments(request), columns));
-    TriggerCommand on_truncate = create_trigger(rel, kTruncateTrigger, request.column, columns);
+    set_columns(info, &request);
+    TriggerCommand on_row = create_trigger(rel, kRowTrigger, trigger_arguments(request));
+    List* columns = add_argument(add_argument(NIL, request.label), request.numbers);
+    TriggerCommand on_truncate =
+        create_trigger(rel, kTruncateTrigger, add_names(columns, request.key));
     constexpr int16 kEvents = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE;
     require_last_word(rel, info, kEvents);
     require_last_word_of(rel, on_row.name, kEvents);
@@ -123,7 +117,7 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
         run_trigger_command(relid, request.attnum, key, on_row);
         run_trigger_command(relid, request.attnum, key, on_truncate);
     });
-    forget_old_parts(relid, request.column);
+    forget_old_parts(relid, request.label);
     record_change(change);
     PG_RETURN_VOID();
 }
@@ -181,84 +175,76 @@ static Request read_request(const Arguments& arguments, Relation rel) {
     Request request = {};
     request.attnum = column_number(rel, arguments.name(1, "column_name"));
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), request.attnum - 1);
-    request.column = pstrdup(NameStr(attribute->attname));
+    request.label = pstrdup(NameStr(attribute->attname));
     EscrowColumn column = {};
     column.type = attribute->atttypid;
     if (!amount_scale(attribute->atttypid, attribute->atttypmod, &column.scale))
         ereport(ERROR,
                 (errcode(ERRCODE_DATATYPE_MISMATCH),
                  errmsg("column \"%s\" of table \"%s\" cannot have escrow counters: its type is %s",
-                        request.column, RelationGetRelationName(rel),
+                        request.label, RelationGetRelationName(rel),
                         format_type_with_typemod(attribute->atttypid, attribute->atttypmod)),
                  errhint("Its type must be smallint, integer, bigint or numeric(p, s) with at most "
                          "18 digits, and no domain.")));
     int64 least = amount_argument(arguments, 2, "minimum", column);
-    request.least = text_of_limit(column, least);
-    request.most = "";
+    request.least_text = text_of_limit(column, least);
+    request.most_text = "";
     request.greatest = range_of_type(attribute->atttypid, attribute->atttypmod).most;
     if (!arguments.is_null(3)) {
         int64 most = amount_argument(arguments, 3, "maximum", column);
         if (most < least)
             refuse_argument("maximum", "must not be less than the minimum");
-        request.most = text_of_limit(column, most);
+        request.most_text = text_of_limit(column, most);
         request.greatest = Min(request.greatest, most);
     }
-    PlainUpdates updates;
     std::string_view word = arguments.view(4, "plain_updates");
-    if (!parse_plain_updates(word, &updates))
+    if (!parse_plain_updates(word, &request.plain_updates))
         refuse_value("plain_updates", word, "It is 'reject' or 'delta'.");
-    request.plain_updates = kPlainUpdateWords[static_cast<int>(updates)];
     request.fold_moves_version = arguments.boolean(5, "fold_moves_version");
     return request;
 }
 
 static void check_values(Oid relid, const Request& request) {
-    const char* column = quote_identifier(request.column);
+    const char* column = quote_identifier(request.label);
     run_command(psprintf(
         "SELECT pg_catalog.count(*) FROM ONLY %s WHERE %s IS NULL OR %s::pg_catalog.numeric "
         "OPERATOR(pg_catalog.<) %s::pg_catalog.numeric OR %s::pg_catalog.numeric "
         "OPERATOR(pg_catalog.=) 'NaN'%s",
-        qualified_name(relid), column, column, quote_literal_cstr(request.least), column,
-        request.most[0] == '\0'
+        qualified_name(relid), column, column, quote_literal_cstr(request.least_text), column,
+        request.most_text[0] == '\0'
             ? ""
             : psprintf(" OR %s::pg_catalog.numeric OPERATOR(pg_catalog.>) %s::pg_catalog.numeric",
-                       column, quote_literal_cstr(request.most))));
+                       column, quote_literal_cstr(request.most_text))));
     const char* count = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
     if (strcmp(count, "0") != 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("%s rows of table \"%s\" have a value of column \"%s\" outside of "
                                "the limits",
-                               count, get_rel_name(relid), request.column)));
-}
-
-static const char* settings_arguments(const Request& request) {
-    return psprintf(", '%s', '%s', '%s', '%s'", request.least, request.most, request.plain_updates,
-                    request.fold_moves_version ? "true" : "false");
+                               count, get_rel_name(relid), request.label)));
 }
 
 // Their numbers, and the names of the key's columns.
-static const char* column_arguments(const TableInfo* info, AttrNumber attnum) {
-    CountedColumns columns = {attnum, info->key.count, {}};
-    StringInfoData names;
-    initStringInfo(&names);
+static void set_columns(const TableInfo* info, Request* request) {
+    CountedColumns columns = {request->attnum, info->key.count, {}};
+    auto** names = static_cast<const char**>(palloc(sizeof(char*) * (info->key.count + 1)));
     for (int i = 0; i < info->key.count; i++) {
         columns.key[i] = info->key.columns[i].attnum;
-        appendStringInfo(&names, ", %s", quote_literal_cstr(column_name(info, columns.key[i])));
+        names[i] = column_name(info, columns.key[i]);
     }
-    return psprintf(", '%s'%s", counted_columns_argument(columns), names.data);
+    request->numbers = counted_columns_argument(columns);
+    request->key = {names, info->key.count};
 }
 
-static TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
-                                     const char* more_arguments) {
-    const char* name = column_trigger_name(rel, kind.prefix, kind.function, column);
+static TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const List* arguments) {
+    const char* name = column_trigger_name(rel, kind.prefix, kind.function,
+                                           static_cast<const char*>(linitial(arguments)));
     if (&kind == &kRowTrigger && !sorts_last(name))
         raise_forged(rel, name, "enable_escrow"); // arguments that are no counter's
     return {name, psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH %s EXECUTE FUNCTION "
-                           "%s(%s%s)",
+                           "%s(%s)",
                            quote_identifier(name), kind.event, qualified_name(rel),
                            &kind == &kRowTrigger ? "ROW" : "STATEMENT",
-                           own_trigger_function_name(kind.function), quote_literal_cstr(column),
-                           more_arguments)};
+                           own_trigger_function_name(kind.function), arguments_sql(arguments))};
 }
 
 static void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
@@ -286,12 +272,12 @@ static void refuse_gone_column(Relation rel, const TableInfo* info) {
 
 // Two columns of one label would share their counters.
 static void refuse_taken_label(Relation rel, const TableInfo* info, const Request& request) {
-    const EscrowColumn* other = escrow_of_label(info, request.column);
+    const EscrowColumn* other = escrow_of_label(info, request.label);
     if (other != nullptr && other->attnum != request.attnum)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("column \"%s\" of table \"%s\" was renamed, and its escrow counters "
                                "still have its former name \"%s\"",
-                               NameStr(other->name), RelationGetRelationName(rel), request.column),
+                               NameStr(other->name), RelationGetRelationName(rel), request.label),
                         errhint("%s", call_of_enable(rel, *other))));
 }
 
@@ -424,7 +410,7 @@ static void check_reservations(Relation rel, const TableInfo* info, const Escrow
                                const Request& request) {
     if (present == nullptr) {
         EscrowColumn before = {};
-        namestrcpy(&before.label, request.column);
+        namestrcpy(&before.label, request.label);
         before.name = before.label;
         forget_expired_of_column(info->relid, before);
         refuse_reservations_of(rel, before);
@@ -443,7 +429,7 @@ static void check_reservations(Relation rel, const TableInfo* info, const Escrow
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("column \"%s\" of table \"%s\" has reservations for which the "
                                    "maximum leaves no room",
-                                   request.column, RelationGetRelationName(rel)),
+                                   request.label, RelationGetRelationName(rel)),
                             errhint("Confirm or cancel them, or wait until they have expired. View "
                                     "interlock.reservations shows them.")));
     }

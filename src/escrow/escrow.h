@@ -20,6 +20,7 @@
 #include "table/key.h"
 #include "table/relation.h"
 #include "table/row_values.h"
+#include "table/trigger.h"
 
 namespace interlock::escrow {
 
@@ -30,17 +31,29 @@ struct EscrowLimits {
     int64 most; // PG_INT64_MAX: none
 };
 
-struct EscrowColumn {
-    const char* trigger;
-    const char* twin;  // another trigger for the same; null: none, as it should be
-    bool well_formed;  // its arguments are as enable_escrow writes them
+// What the arguments of the row trigger say, but for the columns (escrow/counted_columns.h).
+struct EscrowSettings {
+    const char* label; // the column, by a former name where it was renamed
+    const char* least_text;
+    const char* most_text; // empty: none
+    PlainUpdates plain_updates;
+    bool fold_moves_version;
+    const char* numbers;
+    NameList key; // the names of its columns
+};
+
+// False when they are not as enable_escrow writes them.
+bool read_settings(const Trigger* trigger, EscrowSettings* settings);
+List* trigger_arguments(const EscrowSettings& settings);
+extern const Mechanism kEscrowMechanism;
+
+struct EscrowColumn : OwnTrigger {
     NameData label;    // the column in the arguments, by which the journal knows it: a former name
     NameData name;     // as it is now; the label where it is gone
     AttrNumber attnum; // InvalidAttrNumber: the column is gone, or the arguments are forged
     Oid type;
     int scale;          // digits behind the point
     EscrowLimits range; // of its type
-    char enabled;
     PlainUpdates plain_updates;
     bool fold_moves_version;
     int key_count;          // 0: they are gone, or no types for a counter
@@ -48,7 +61,6 @@ struct EscrowColumn {
     Bitmapset* key_columns; // the same
     const char* least_text; // as the arguments have them
     const char* most_text;
-    Oid trigger_oid;
     uint64 epoch; // another one after each change of the trigger and each rewrite of the table
     EscrowColumn* next;
 };

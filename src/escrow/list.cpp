@@ -66,21 +66,16 @@ struct Seen {
 // be another one, and their names may be those of others. With a forged trigger beside it, the
 // columns of both.
 static Seen see_triggers(Oid rel, const char* label) {
-    Oid function = own_trigger_function("escrow_trigger");
     bool is_known = false;
     Seen seen = {get_attnum(rel, label), true};
-    each_trigger(rel, [&](const CatalogTriggers& triggers, HeapTuple row, Oid, Trigger* trigger) {
-        if (trigger->tgfoid != function)
+    each_trigger_of("escrow_trigger", rel, [&](Oid, const Trigger* trigger) {
+        CountedColumns columns;
+        if (!is_trigger_of(trigger, label))
             return;
-        in_scratch([&] {
-            CountedColumns columns;
-            if (!read_arguments(triggers, row, trigger) || !is_trigger_of(trigger, label))
-                return;
-            is_known = true;
-            seen.may_read = seen.may_read && may_read_columns_of(trigger, rel);
-            if (read_counted_columns(rel, trigger, kColumnNumbers, &columns))
-                seen.attnum = columns.column;
-        });
+        is_known = true;
+        seen.may_read = seen.may_read && may_read_columns_of(trigger, rel);
+        if (read_counted_columns(rel, trigger, kColumnNumbers, &columns))
+            seen.attnum = columns.column;
     });
     seen.may_read = (may_read_table(rel) || (is_known && seen.may_read)) &&
                     check_enable_rls(rel, InvalidOid, true) != RLS_ENABLED;

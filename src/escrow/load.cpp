@@ -118,27 +118,25 @@ bool parse_plain_updates(std::string_view word, PlainUpdates* updates) {
 
 void load_escrow(TableInfo* info, const Trigger* trigger) {
     auto* column = static_cast<EscrowColumn*>(palloc0(sizeof(EscrowColumn)));
-    column->trigger = pstrdup(trigger->tgname);
-    column->enabled = trigger->tgenabled;
+    static_cast<OwnTrigger&>(*column) = own_trigger(info->relid, trigger);
     column->next = part_of<EscrowColumn>(info, escrow_part);
     info->parts[escrow_part] = column;
-    if (argument_count(trigger) <= kKeyColumns ||
-        !parse_plain_updates(trigger->tgargs[kPlainUpdates], &column->plain_updates))
+    EscrowSettings settings;
+    column->well_formed = read_settings(trigger, &settings);
+    if (!column->well_formed)
         return;
-    column->well_formed = true;
-    column->least_text = pstrdup(trigger->tgargs[kLeast]);
-    column->most_text = pstrdup(trigger->tgargs[kMost]);
-    column->fold_moves_version = strcmp(trigger->tgargs[kMovesVersion], "true") == 0;
+    column->least_text = settings.least_text;
+    column->most_text = settings.most_text;
+    column->plain_updates = settings.plain_updates;
+    column->fold_moves_version = settings.fold_moves_version;
     bool is_there = load_columns(info, trigger, kColumnNumbers, column);
     find_twin(column);
     if (!is_there)
         return;
-    AttrNumber attnum = column->attnum;
-    column->trigger_oid = trigger->tgoid;
-    column->epoch = epoch_of(info->relid, attnum, trigger->tgoid);
-    info->counted = bms_add_member(info->counted, attnum);
+    column->epoch = epoch_of(info->relid, column->attnum, column->trigger_oid);
+    info->counted = bms_add_member(info->counted, column->attnum);
     if (!column->fold_moves_version)
-        info->maintained = bms_add_member(info->maintained, attnum);
+        info->maintained = bms_add_member(info->maintained, column->attnum);
 }
 
 template <typename Condition>
@@ -206,7 +204,7 @@ static bool fires_last(const TableInfo* info, const EscrowColumn& column) {
     const ownership::Ownership* ownership = ownership::ownership_of(info);
     bool last = (versioning == nullptr || !is_later(versioning->trigger, column)) &&
                 (marker == nullptr || !is_later(marker->trigger, column)) &&
-                (ownership == nullptr || !is_later(ownership->trigger_name, column));
+                (ownership == nullptr || !is_later(ownership->trigger, column));
     for (const transition::StateMachine& machine : transition::machines_of(info))
         last = last && !is_later(machine.trigger, column);
     return last;
@@ -263,8 +261,7 @@ void raise_key_changed(Relation rel, const TableInfo* info, const EscrowColumn& 
 }
 
 void require_own_trigger(Relation rel, const TableInfo* info, const EscrowColumn& column) {
-    if (column.twin != nullptr)
-        raise_twins(rel, column.trigger, column.twin, "enable_escrow");
+    require_own(rel, &column, "enable_escrow");
     if (!sorts_last(column.trigger) || !fires_last(info, column))
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -1,4 +1,4 @@
-#include "escrow/mechanism.h"
+#include "table/mechanism.h"
 
 #include "escrow/counted_columns.h"
 #include "escrow/escrow.h"
@@ -6,20 +6,42 @@
 
 namespace interlock::escrow {
 
-static Reading read(Oid rel, const Trigger* trigger, Setting* setting) {
-    PlainUpdates updates;
+bool read_settings(const Trigger* trigger, EscrowSettings* settings) {
     if (argument_count(trigger) <= kKeyColumns ||
-        !parse_plain_updates(trigger->tgargs[kPlainUpdates], &updates))
+        !parse_plain_updates(trigger->tgargs[kPlainUpdates], &settings->plain_updates))
+        return false;
+    settings->label = pstrdup(trigger->tgargs[kColumn]);
+    settings->least_text = pstrdup(trigger->tgargs[kLeast]);
+    settings->most_text = pstrdup(trigger->tgargs[kMost]);
+    settings->fold_moves_version = strcmp(trigger->tgargs[kMovesVersion], "true") == 0;
+    settings->numbers = pstrdup(trigger->tgargs[kColumnNumbers]);
+    settings->key = arguments_from(trigger, kKeyColumns);
+    return is_name(settings->label) && has_arguments(trigger, trigger_arguments(*settings));
+}
+
+List* trigger_arguments(const EscrowSettings& settings) {
+    List* all = add_argument(NIL, settings.label);
+    all = add_argument(all, settings.least_text);
+    all = add_argument(all, settings.most_text);
+    all = add_argument(all, kPlainUpdateWords[static_cast<int>(settings.plain_updates)]);
+    all = add_argument(all, settings.fold_moves_version ? "true" : "false");
+    all = add_argument(all, settings.numbers);
+    return add_names(all, settings.key);
+}
+
+static Reading read(Oid rel, const Trigger* trigger, Setting* setting) {
+    EscrowSettings settings;
+    if (!read_settings(trigger, &settings))
         return Reading::kForged;
-    const char* most = trigger->tgargs[kMost];
+    const char* most = settings.most_text;
     JsonObject arguments;
-    arguments.add("minimum", trigger->tgargs[kLeast]);
+    arguments.add("minimum", settings.least_text);
     arguments.add("maximum", most[0] == '\0' ? nullptr : most);
-    arguments.add("plain_updates", kPlainUpdateWords[static_cast<int>(updates)]);
-    arguments.add_flag("fold_moves_version", strcmp(trigger->tgargs[kMovesVersion], "true") == 0);
+    arguments.add("plain_updates", kPlainUpdateWords[static_cast<int>(settings.plain_updates)]);
+    arguments.add_flag("fold_moves_version", settings.fold_moves_version);
     NameData name;
-    setting->key = name_counted_column(rel, trigger, &name) ? pstrdup(NameStr(name))
-                                                            : trigger->tgargs[kColumn];
+    setting->key =
+        name_counted_column(rel, trigger, &name) ? pstrdup(NameStr(name)) : settings.label;
     setting->arguments = arguments.finish();
     return Reading::kFound;
 }

@@ -77,7 +77,7 @@ Datum escrow_truncate_trigger(PG_FUNCTION_ARGS) {
 static const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInfo* info) {
     const char* name = trigger->tg_trigger->tgname;
     const EscrowColumn* column = escrow_of_trigger(info, name);
-    if (column == nullptr || !column->well_formed)
+    if (column == nullptr)
         raise_forged(trigger->tg_relation, name, "enable_escrow");
     require_own_trigger(trigger->tg_relation, info, *column);
     if (column->attnum == InvalidAttrNumber)

@@ -2,7 +2,6 @@
 
 #include "server/concept.h"
 #include "history/history.h"
-#include "history/mechanism.h"
 #include "history/table.h"
 #include "table/part.h"
 

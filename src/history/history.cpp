@@ -98,20 +98,17 @@ Datum disable_history(PG_FUNCTION_ARGS) {
                     errmsg("%s \"%s\" is named twice", kind, name)));
 }
 
-static NameArguments ignored_columns_argument(const Arguments& arguments) {
-    NameList given = arguments.names(3, "ignore_columns");
-    auto** names = static_cast<const char**>(palloc(sizeof(char*) * (given.count + 1)));
-    for (int i = 0; i < given.count; i++) {
-        names[i] = given[i];
-        if (has_name({names, i}, names[i]))
+static NameList ignored_columns_argument(const Arguments& arguments) {
+    NameList names = arguments.names(3, "ignore_columns");
+    for (int i = 0; i < names.count; i++)
+        if (has_name({names.names, i}, names[i]))
             refuse_twice("column", names[i]);
-    }
-    return {names, given.count};
+    return names;
 }
 
 // As many as a statement can name without being hard to read; each write of a writer looks for it
 // among them.
-static NameArguments ignored_writers_argument(const Arguments& arguments) {
+static NameList ignored_writers_argument(const Arguments& arguments) {
     constexpr int kMostWriters = 100;
     Datum* values;
     bool* nulls;
@@ -150,8 +147,7 @@ static HistorySettings read_request(const Arguments& arguments) {
 static void check_ignored_columns(Relation rel, const TableInfo* info,
                                   const HistorySettings& request) {
     const version::Versioning* versioning = version::versioning_of(info);
-    for (int i = 0; i < request.ignored_columns.count; i++) {
-        const char* name = request.ignored_columns.names[i];
+    for (const char* name : request.ignored_columns) {
         AttrNumber column = column_number(rel, name);
         if (bms_is_member(column, info->key.attnums))
             ereport(ERROR,
@@ -166,8 +162,8 @@ static void check_ignored_columns(Relation rel, const TableInfo* info,
 }
 
 static void warn_of_unknown_writers(const HistorySettings& request) {
-    for (int i = 0; i < request.ignored_writers.count; i++)
-        ownership::warn_if_ungranted(request.ignored_writers.names[i]);
+    for (const char* writer : request.ignored_writers)
+        ownership::warn_if_ungranted(writer);
 }
 
 // Enabled as it is already: nothing has been missed.
@@ -319,23 +315,19 @@ static Oid find_or_create_history(Oid relid) {
 
 static void create_triggers(Oid relid, const char* table, Oid history,
                             const HistorySettings& request) {
-    StringInfoData text;
-    initStringInfo(&text);
-    // A constraint trigger, for the link to the other table; it has no CREATE OR REPLACE.
-    appendStringInfo(
-        &text,
-        "CREATE CONSTRAINT TRIGGER \"%s\" AFTER INSERT OR UPDATE OR DELETE ON %s FROM %s "
-        "NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION %s(",
-        kTriggerName, table, qualified_name(history), own_trigger_function_name("history_trigger"));
-    add_settings(&text, request);
+    List* arguments = trigger_arguments(request);
     ListCell* cell;
     foreach (cell, key_column_names(relid)) {
         const char* column = static_cast<char*>(lfirst(cell));
-        appendStringInfo(&text, ", %s, %s", quote_literal_cstr(column),
-                         quote_literal_cstr(history_type_name(relid, column)));
+        arguments = add_argument(arguments, column);
+        arguments = add_argument(arguments, history_type_name(relid, column));
     }
-    appendStringInfoChar(&text, ')');
-    run_command(text.data);
+    // A constraint trigger, for the link to the other table; it has no CREATE OR REPLACE.
+    run_command(
+        psprintf("CREATE CONSTRAINT TRIGGER \"%s\" AFTER INSERT OR UPDATE OR DELETE ON %s FROM %s "
+                 "NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION %s(%s)",
+                 kTriggerName, table, qualified_name(history),
+                 own_trigger_function_name("history_trigger"), arguments_sql(arguments)));
     run_command(
         psprintf("CREATE TRIGGER \"%s\" BEFORE TRUNCATE ON %s FOR EACH STATEMENT "
                  "EXECUTE FUNCTION %s()",

@@ -26,6 +26,7 @@
 #include "table/key.h"
 #include "table/relation.h"
 #include "table/row_json.h"
+#include "table/trigger.h"
 
 namespace interlock::inline sweeper {
 struct SweepTask; // sweeper/task.h
@@ -36,23 +37,20 @@ class Statement;
 
 namespace interlock::history {
 
-struct History : HistorySettings {
-    const char* trigger;
-    const char* twin;    // another trigger for the same; null: none, as it should be
-    Oid table;           // the history table, InvalidOid: the trigger names none
-    bool same_owner;     // as the root has, when this was loaded
-    Oid root;            // the table it is enabled on: this one, or one that this is a partition of
-    Bitmapset* key;      // attribute numbers of the root's key in this table; null: it has none
-    bool same_key;       // the key and its types are those the history began with
-    bool plain_key;      // its values print alike under all settings of a session
-    Bitmapset* left_out; // columns that are computed on reading
+extern const Mechanism kHistoryMechanism;
+
+struct History : OwnTrigger, HistorySettings {
+    Oid table;               // the history table, InvalidOid: the trigger names none
+    bool same_owner;         // as the root has, when this was loaded
+    Bitmapset* key_columns;  // attribute numbers of the root's key in this table; null: it has none
+    bool same_key;           // the key and its types are those the history began with
+    bool plain_key;          // its values print alike under all settings of a session
+    Bitmapset* left_out;     // columns that are computed on reading
     JsonMembers row_members; // of an entry's row: all others
     JsonMembers key_members; // of its key
     Bitmapset* ignored;      // attribute numbers of the ignored columns; null: none
     Bitmapset* passed;  // and those of a marker; null: an update is recorded, whatever it changes
     Bitmapset* unmoved; // and those of a version: an update of nothing else is left out
-    char enabled;       // tgenabled
-    bool is_clone;      // the trigger belongs to the partitioned parent
 };
 
 // Null when history is not enabled.

@@ -4,6 +4,7 @@
 
 #include "marker/marker.h"
 #include "server/scope.h"
+#include "table/part.h"
 #include "table/plan.h"
 
 namespace interlock::history {
@@ -30,45 +31,36 @@ static bool is_clone(Oid root, const char* name) {
     return clone;
 }
 
-static void load_history_key(History* history, TupleDesc columns, const Trigger* trigger) {
+static void load_history_key(History* history, TupleDesc columns) {
     List* names = key_column_names(history->root);
-    history->same_key =
-        names != NIL && 2 * list_length(names) == argument_count(trigger) - history->key_argument;
+    history->same_key = names != NIL && 2 * list_length(names) == history->key.count;
     history->plain_key = true;
     for (int i = 0; i < list_length(names); i++) {
         const char* name = static_cast<char*>(list_nth(names, i));
         AttrNumber column = find_attribute(columns, name);
         if (column == InvalidAttrNumber) // renamed meanwhile: the relation is loaded again
             continue;
-        history->key = bms_add_member(history->key, column);
+        history->key_columns = bms_add_member(history->key_columns, column);
         history->plain_key =
             history->plain_key && is_plain(TupleDescAttr(columns, column - 1)->atttypid);
-        int key = history->key_argument + 2 * i;
         history->same_key =
-            history->same_key && strcmp(name, trigger->tgargs[key]) == 0 &&
-            strcmp(history_type_name(history->root, name), trigger->tgargs[key + 1]) == 0;
+            history->same_key && strcmp(name, history->key[2 * i]) == 0 &&
+            strcmp(history_type_name(history->root, name), history->key[2 * i + 1]) == 0;
     }
 }
 
 void load_history(TableInfo* info, const Trigger* trigger) {
     TupleDesc columns = info->columns;
-    Oid root = root_of_trigger(info->relid, trigger);
-    const History* other = history_of(info);
-    info->parts[history_part] = nullptr;
-    if (trigger->tgisclone && is_clone(root, trigger->tgname))
+    auto* history = add_part<History>(info, history_part, trigger);
+    if (history->is_clone && is_clone(history->root, trigger->tgname)) {
+        info->parts[history_part] = nullptr;
         return;
-    auto* history = static_cast<History*>(palloc0(sizeof(History)));
-    static_cast<HistorySettings&>(*history) = read_settings(trigger);
-    info->parts[history_part] = history;
-    history->trigger = pstrdup(trigger->tgname);
-    history->twin = other != nullptr ? other->trigger : nullptr;
+    }
+    history->well_formed = read_settings(trigger, history);
     if (get_rel_relkind(trigger->tgconstrrelid) == RELKIND_RELATION)
         history->table = trigger->tgconstrrelid;
-    history->root = root;
-    history->same_owner = owner_of_table(history->table) == owner_of_table(root);
-    history->enabled = trigger->tgenabled;
-    history->is_clone = trigger->tgisclone;
-    load_history_key(history, columns, trigger);
+    history->same_owner = owner_of_table(history->table) == owner_of_table(history->root);
+    load_history_key(history, columns);
     Bitmapset* stored = nullptr;
     for (int i = 0; i < columns->natts; i++) {
         Form_pg_attribute attribute = TupleDescAttr(columns, i);
@@ -80,16 +72,15 @@ void load_history(TableInfo* info, const Trigger* trigger) {
             history->left_out = bms_add_member(history->left_out, i + 1);
     }
     history->row_members = json_members(columns, stored);
-    history->key_members = json_members(columns, history->key);
+    history->key_members = json_members(columns, history->key_columns);
 }
 
 void load_ignored_columns(TableInfo* info) {
     auto* history = part_of<History>(info, history_part);
     if (history == nullptr)
         return;
-    for (int i = 0; i < history->ignored_columns.count; i++) {
-        CHECK_FOR_INTERRUPTS();
-        AttrNumber column = find_attribute(info->columns, history->ignored_columns.names[i]);
+    for (const char* name : history->ignored_columns) {
+        AttrNumber column = find_attribute(info->columns, name);
         if (column != InvalidAttrNumber)
             history->ignored = bms_add_member(history->ignored, column);
     }

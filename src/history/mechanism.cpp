@@ -1,6 +1,6 @@
-#include "history/mechanism.h"
+#include "table/mechanism.h"
 
-#include "history/settings.h"
+#include "history/history.h"
 #include "table/settings_json.h"
 
 namespace interlock::history {
@@ -9,8 +9,8 @@ static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     // DETACH leaves the trigger of a partition where it is (history/load.cpp).
     if (trigger->tgisclone && !get_rel_relispartition(relid))
         return Reading::kNone;
-    HistorySettings settings = read_settings(trigger);
-    if (!settings.well_formed)
+    HistorySettings settings;
+    if (!read_settings(trigger, &settings))
         return Reading::kForged;
     JsonObject arguments;
     if (settings.keep_versions > 0)

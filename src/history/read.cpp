@@ -210,7 +210,7 @@ static Answer entry_after(const Question& question, TimestampTz at) {
         });
         Parameters parameters(3);
         parameters.add(question.entry_key);
-        parameters.add(column_names(question.info->columns, question.history->key));
+        parameters.add(column_names(question.info->columns, question.history->key_columns));
         parameters.add(TimestampTzGetDatum(at));
         answer = answer_of(plan, parameters);
     });

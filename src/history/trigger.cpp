@@ -114,9 +114,8 @@ static const History* usable_history(Relation rel, const TableInfo* info) {
     const History* history = history_of(info);
     if (!OidIsValid(history->table))
         raise_forged(rel, history->trigger, "enable_history");
-    if (history->twin != nullptr)
-        raise_twins(rel, history->twin, history->trigger, "enable_history");
-    if (history->key == nullptr)
+    require_own(rel, history, "enable_history");
+    if (history->key_columns == nullptr)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("table \"%s\" has history and no key that names one row",
@@ -181,7 +180,7 @@ static Entry entry_of(const TriggerData* trigger, const TableInfo* info) {
 }
 
 static bool changes_key(const Entry& entry) {
-    return entry.is_update && bms_overlap(entry.changed, history_of(entry.info)->key);
+    return entry.is_update && bms_overlap(entry.changed, history_of(entry.info)->key_columns);
 }
 
 // --- Writes without an entry ---------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // Granting a lease, and waiting for it.
 
 #include "lease/lease.h"
-#include "lease/named.h"
+#include "lease/named_grant.h"
 #include "lease/pinner.h"
 #include "server/client.h"
 #include "server/wait_log.h"

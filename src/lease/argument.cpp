@@ -1,6 +1,6 @@
 #include "lease/argument.h"
 
-#include "lease/service.h"
+#include "lease/database.h"
 
 namespace interlock::lease {
 

@@ -1,7 +1,7 @@
 // Arguments that several verbs of leases share.
 #pragma once
 
-#include "lease/table.h"
+#include "lease/lease_table.h"
 #include "server/arguments.h"
 #include "server/deadline.h"
 

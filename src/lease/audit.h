@@ -1,7 +1,7 @@
 // The record of broken leases.
 #pragma once
 
-#include "lease/table.h"
+#include "lease/lease_table.h"
 
 namespace interlock::lease {
 

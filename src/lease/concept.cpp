@@ -1,13 +1,13 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
-#include "lease/ask.h"
+#include "lease/database.h"
 #include "lease/lease.h"
 #include "lease/mechanism.h"
-#include "lease/report.h"
+#include "lease/notify.h"
 #include "lease/require.h"
-#include "lease/service.h"
-#include "lease/usage.h"
+#include "lease/role_share.h"
+#include "lease/usage_view.h"
 #include "table/part.h"
 
 namespace interlock::lease {

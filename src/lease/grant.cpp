@@ -86,20 +86,19 @@ static Ref in_the_way_below(LeaseDatabase* database, Ref top, LeaseKind wanted, 
     return found;
 }
 
-// Of a permit's key that is full: the permit that ends first.
-static Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
+Ref permit_in_the_way(LeaseDatabase* database, Ref node, int capacity, int64 now) {
     int taken = 0;
     Ref first = 0;
     Ref next;
-    for (Ref lease = node_at(claim.node)->leases; lease != 0; lease = next) {
+    for (Ref lease = node_at(node)->leases; lease != 0; lease = next) {
         next = lease_at(lease)->next;
-        if (lease_at(lease)->mode != LeaseMode::kPermit || drop_if_over(claim.database, lease, now))
+        if (lease_at(lease)->mode != LeaseMode::kPermit || drop_if_over(database, lease, now))
             continue;
         taken++;
         if (first == 0 || lease_at(lease)->expires < lease_at(first)->expires)
             first = lease;
     }
-    return claim.capacity != 0 && taken >= claim.capacity ? first : 0;
+    return capacity != 0 && taken >= capacity ? first : 0;
 }
 
 static pg_attribute_always_inline Ref search_the_way(LeaseDatabase* database, Ref node,
@@ -115,7 +114,7 @@ static pg_attribute_always_inline Ref search_the_way(LeaseDatabase* database, Re
 static Ref in_the_way(const LeaseClaim& claim, int64 now) {
     Ref found = search_the_way(claim.database, claim.node, kind_of_claim(claim), now);
     if (found == 0 && lease_at(claim.lease)->mode == LeaseMode::kPermit)
-        found = permit_in_the_way(claim, now);
+        found = permit_in_the_way(claim.database, claim.node, claim.capacity, now);
     return found;
 }
 

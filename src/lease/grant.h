@@ -1,7 +1,7 @@
 // Whether a lease can be granted now: what is in its way, and what has to be durable first.
 #pragma once
 
-#include "lease/service.h"
+#include "lease/database.h"
 
 namespace interlock::lease {
 
@@ -52,6 +52,9 @@ Ref find_in_the_way(LeaseDatabase* database, const LeaseKey& key, int64 now);
 
 // The same for a lease of the kind at a key that somebody uses.
 Ref in_the_way_of(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now);
+
+// Of a key with as many permits as the capacity: the permit that ends first. Else 0.
+Ref permit_in_the_way(LeaseDatabase* database, Ref node, int capacity, int64 now);
 
 // A lease that is in the way of the claim, of a full permit the one that ends first; 0: there is
 // none. With the partition's lock held exclusively, as find_in_the_way.

@@ -1,15 +1,27 @@
 #include "lease/lease.h"
 
 #include "lease/argument.h"
-#include "lease/role.h"
-#include "lease/save.h"
+#include "lease/clean_restart.h"
+#include "lease/token_role.h"
 #include "server/error.h"
 #include "server/result_row.h"
 #include "server/shared_memory.h"
 
 namespace interlock::lease {
 
-static Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticket);
+namespace {
+
+// The numbers of arguments.
+struct AcquireArguments {
+    int holder;
+    int resume;
+    int notify;
+};
+
+} // namespace
+
+static Datum acquire(FunctionCallInfo fcinfo, LeaseRequest* request, const Deadline& deadline,
+                     const AcquireArguments& at);
 static Datum release_by_holder(const Arguments& arguments, const LeaseKey& key);
 static int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal& renewal);
 [[noreturn]] static void raise_not_held(const LeaseKey& key, int64 token);
@@ -26,47 +38,29 @@ PG_FUNCTION_INFO_V1(assert_lease);
 Datum acquire_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseRequest request = {};
-    request.role = GetUserId();
     request.key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
     request.ttl = ttl_argument(arguments, 1);
     Deadline deadline = Deadline::argument(arguments, 2);
-    request.holder = holder_argument(arguments, 3, &request.holder_length);
     request.mode = lease_mode_argument(arguments, 4);
     request.bond = lease_bond_argument(arguments, 5);
     request.at_least = at_least_argument(arguments, 7, request.ttl);
     if (!arguments.is_null(7) && request.bond != LeaseBond::kTtl)
         refuse_at_least_of_session();
-    request.resumes = arguments.is_given(6) && arguments.boolean(6, "resume");
-    bool notifies = arguments.is_given(8) && arguments.boolean(8, "notify");
-    if (request.resumes || notifies)
-        (void)arguments.required(3, "holder");
-    int64 ticket = 0;
-    LeaseAnswer answer;
-    if (notifies)
-        answer = acquire_or_ask(lease_database(), request, deadline, &ticket);
-    else if (request.resumes)
-        answer = resume_or_acquire(lease_database(), request, deadline);
-    else
-        answer = acquire_lease_for(lease_database(), request, deadline);
-    count_answer(request.key, answer);
-    return answer_row(fcinfo, answer, ticket);
+    return acquire(fcinfo, &request, deadline, {.holder = 3, .resume = 6, .notify = 8});
 }
 
-// acquire_permit(key, capacity, ttl, wait, holder)
+// acquire_permit(key, capacity, ttl, wait, holder, bind, resume, notify)
 Datum acquire_permit(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseRequest request = {};
-    request.role = GetUserId();
     request.key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
     request.mode = LeaseMode::kPermit;
     int32 capacity = above_zero(DatumGetInt32(arguments.required(1, "capacity")), "capacity");
     request.capacity = Min(capacity, kMaxCapacity);
     request.ttl = ttl_argument(arguments, 2);
     Deadline deadline = Deadline::argument(arguments, 3);
-    request.holder = holder_argument(arguments, 4, &request.holder_length);
-    LeaseAnswer answer = acquire_lease_for(lease_database(), request, deadline);
-    count_answer(request.key, answer);
-    return answer_row(fcinfo, answer, 0);
+    request.bond = lease_bond_argument(arguments, 5);
+    return acquire(fcinfo, &request, deadline, {.holder = 4, .resume = 6, .notify = 7});
 }
 
 // renew_lease(key, token, ttl, holder, at_least)
@@ -143,6 +137,27 @@ static Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int6
     bool nulls[5] = {false, answer.token == 0, answer.expires == 0, answer.holder[0] == '\0',
                      ticket == 0};
     return result_row(fcinfo, values, nulls);
+}
+
+static Datum acquire(FunctionCallInfo fcinfo, LeaseRequest* request, const Deadline& deadline,
+                     const AcquireArguments& at) {
+    Arguments arguments(fcinfo);
+    request->role = GetUserId();
+    request->holder = holder_argument(arguments, at.holder, &request->holder_length);
+    request->resumes = arguments.is_given(at.resume) && arguments.boolean(at.resume, "resume");
+    bool notifies = arguments.is_given(at.notify) && arguments.boolean(at.notify, "notify");
+    if (request->resumes || notifies)
+        (void)arguments.required(at.holder, "holder");
+    int64 ticket = 0;
+    LeaseAnswer answer;
+    if (notifies)
+        answer = acquire_or_ask(lease_database(), *request, deadline, &ticket);
+    else if (request->resumes)
+        answer = resume_or_acquire(lease_database(), *request, deadline);
+    else
+        answer = acquire_lease_for(lease_database(), *request, deadline);
+    count_answer(request->key, answer);
+    return answer_row(fcinfo, answer, ticket);
 }
 
 // A caller without a token has no lease, or one of its name, or a ticket.

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "contention/count.h"
-#include "lease/load.h"
+#include "lease/database_start.h"
 #include "lease/queue.h"
 #include "server/deadline.h"
 
@@ -49,7 +49,7 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
                               const Deadline& deadline);
 
 // For the next two and for pin_lease, a lease of a role that the caller does not act for
-// (lease/role.h) does not exist.
+// (lease/token_role.h) does not exist.
 
 struct LeaseRenewal {
     int64 ttl;                    // 0: as before
@@ -81,13 +81,13 @@ bool resume_lease_for(LeaseDatabase* database, const LeaseRequest& request, Leas
 LeaseAnswer resume_or_acquire(LeaseDatabase* database, const LeaseRequest& request,
                               const Deadline& deadline);
 
-// As acquire_lease_for, after resume_lease_for if it is to resume (lease/ask.cpp). Sets the ticket
-// of a caller that was refused, else 0. Raises 53400 when there is no room for it.
+// As acquire_lease_for, after resume_lease_for if it is to resume (lease/notify.cpp). Sets the
+// ticket of a caller that was refused, else 0. Raises 53400 when there is no room for it.
 LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
                            const Deadline& deadline, int64* ticket);
 
-// Ends the holder's tickets for the key (lease/ask.cpp), of roles that the caller acts for. Whether
-// there were any.
+// Ends the holder's tickets for the key (lease/notify.cpp), of roles that the caller acts for.
+// Whether there were any.
 bool withdraw_tickets(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
 
 // Whether the lease was held.
@@ -99,7 +99,7 @@ struct HeldToken {
 };
 
 // The holder's leases at the key, of roles that the caller acts for: a list of HeldToken. Leaves
-// out, with a warning, those that were granted to others of that name (lease/named.h).
+// out, with a warning, those that were granted to others of that name (lease/named_grant.h).
 List* tokens_of_name(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
 
 // Ends the lease, but for its record. Whether it was there.
@@ -114,7 +114,8 @@ void with_lease(const LeaseKey& key, int64 token, Body&& body) {
     LWLockRelease(lock);
 }
 
-// --- Records of long leases (lease/record.cpp) ---------------------------------------------------
+// --- Records of long leases (lease/long_lease.cpp)
+// ---------------------------------------------------
 
 // R9: makes the lease durable by a record of its own, and gives it `ttl` from then on. The new
 // expiry, not before `earliest`; 0: the lease is over, as it was broken, or expired meanwhile while
@@ -162,7 +163,8 @@ void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseC
 void drop_claim(const LeaseClaim& claim); // with the lock held
 [[noreturn]] void raise_no_room(LeaseRoom room, Oid role);
 
-// --- What a transaction or a session holds (lease/pin.cpp) ---------------------------------------
+// --- What a transaction or a session holds (lease/assertion.cpp)
+// ---------------------------------------
 
 // Pins the lease: nothing that it excludes is granted until the transaction has ended. False: it is
 // not held.

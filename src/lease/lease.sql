@@ -65,10 +65,11 @@ on channel interlock_lease with the number of the ticket when it should ask agai
 Takes effect at once, whether or not the transaction commits. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
 
 CREATE FUNCTION interlock.acquire_permit(
-    key text, capacity integer, ttl interlock.seconds = '30 s', wait interlock.seconds = '0', holder text = NULL,
-    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
+    key text, capacity integer, ttl interlock.seconds = '30 s', wait interlock.seconds = '0', holder text = NULL, bind text = 'ttl',
+    resume boolean = false, notify boolean = false)
+    RETURNS interlock.acquire_lease_result
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.acquire_permit(text, integer, interlock.seconds, interlock.seconds, text) IS
+COMMENT ON FUNCTION interlock.acquire_permit(text, integer, interlock.seconds, interlock.seconds, text, text, boolean, boolean) IS
 'As acquire_lease, for one of at most capacity permits on the key. It is renewed and released as a lease. Errors: as acquire_lease; 22023
 when permits of the key are held with another capacity.';
 

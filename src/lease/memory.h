@@ -2,7 +2,7 @@
 // touched as it is used, so that unused memory costs nothing.
 //
 // It lies in the server's main segment and not in dynamic shared memory, because the postmaster
-// itself saves the leases when all other processes have exited (lease/save.cpp).
+// itself saves the leases when all other processes have exited (lease/clean_restart.cpp).
 //
 // It is allocated in units of one size. A larger piece is a chain of units, wherever they are. So
 // any free unit serves any request, and there is no fragmentation.

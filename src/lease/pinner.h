@@ -5,7 +5,7 @@
 // while the lock is held its entry in the server's array of processes cannot be reused.
 #pragma once
 
-#include "lease/table.h"
+#include "lease/lease_table.h"
 
 namespace interlock::lease {
 

@@ -53,8 +53,8 @@ void pass_over(Ref at, LeaseMode mode, uint32 look);
 bool is_behind(Ref at, LeaseMode mode, uint32 look);
 void pass_over_waiters(int partition, uint32 look);
 
-// The end of a lease is reported to the sweeper if there are tickets (lease/ask.h) that may be for
-// it; while it is deferred, it is noted for a caller that notifies by itself.
+// The end of a lease is reported to the sweeper if there are tickets (lease/notify.h) that may be
+// for it; while it is deferred, it is noted for a caller that notifies by itself.
 struct TicketNotes {
     bool is_deferred;
     bool has_ended;

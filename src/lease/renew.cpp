@@ -1,10 +1,10 @@
 // Renewing, reclaiming and releasing by token.
 
 #include "lease/argument.h"
-#include "lease/ask.h"
 #include "lease/lease.h"
-#include "lease/named.h"
-#include "lease/role.h"
+#include "lease/named_grant.h"
+#include "lease/notify.h"
+#include "lease/token_role.h"
 
 namespace interlock::lease {
 

@@ -214,8 +214,8 @@ XLogRecPtr write_long_lease(Relation store, const LongLease& lease, StorePlace* 
     LongLease marked = lease;
     marked.magic = kLongLeaseMagic;
     XLogRecPtr record = InvalidXLogRecPtr;
-    BlockNumber blocks = Max(RelationGetNumberOfBlocks(store), 1);
-    BlockNumber first = place->block < blocks ? Max(place->block, 1) : 1;
+    BlockNumber blocks = Max(RelationGetNumberOfBlocks(store), BlockNumber{1});
+    BlockNumber first = place->block < blocks ? Max(place->block, BlockNumber{1}) : 1;
     for (BlockNumber i = 0; i + 1 < blocks; i++) {
         CHECK_FOR_INTERRUPTS();
         BlockNumber block = 1 + (first - 1 + i) % (blocks - 1);

@@ -4,7 +4,7 @@
 // A partition has one list of the tickets for all of its keys, in the order of asking.
 #pragma once
 
-#include "lease/table.h"
+#include "lease/lease_table.h"
 
 namespace interlock::lease {
 
@@ -15,7 +15,8 @@ struct LeaseTicket {
     Ref node;
     Ref next;
     Oid role;
-    int32 pid; // the session that it ends with; 0: none
+    int32 pid;      // the session that it ends with; 0: none
+    int32 capacity; // of a permit
     LeaseMode mode;
     bool is_open; // others may have the lease first, also right after the ticket is notified
     uint8 holder_length;

@@ -8,10 +8,10 @@
 // The counter only grows, and so does the token. A crash leaves nothing of a short lease but the
 // token that the holder comes back with: the mode is needed to have the lease again, and the MAC
 // shows that it was given to this role, for this key of this database, and in this mode. A guess is
-// right with a probability of 2^-16, and guesses are counted (lease/role.h).
+// right with a probability of 2^-16, and guesses are counted (lease/token_role.h).
 #pragma once
 
-#include "lease/table.h"
+#include "lease/lease_table.h"
 #include "server/siphash.h"
 
 namespace interlock::lease {

@@ -2,7 +2,6 @@
 
 #include "server/concept.h"
 #include "marker/marker.h"
-#include "marker/mechanism.h"
 #include "marker/sweep.h"
 #include "marker/trigger.h"
 #include "table/part.h"

@@ -21,13 +21,9 @@ constexpr const char* kNotifyTriggerName = "zzz_interlock_marker_notify";
 namespace {
 
 // The arguments of enable_marker.
-struct Request {
-    int64 ttl;
-    bool enforce;
+struct Request : MarkerSettings {
     Notify notify;
-    bool sweep_index;
-    bool names_status; // else the column has the default name
-    const char* columns[kMarkerRoles];
+    bool names_status;                 // else the column has the default name
     const char* present[kMarkerRoles]; // those of the marker; null: none, or it is gone
 };
 
@@ -298,26 +294,18 @@ static const char* trigger_name(Relation rel, const Marker* present) {
         return kTriggerName;
     }
     if (present->twin != nullptr)
-        raise_twins(rel, present->twin, present->trigger, "enable_marker");
+        raise_twins(rel, present->trigger, present->twin, "enable_marker");
     return pstrdup(present->trigger);
 }
 
 static void create_marker_trigger(Oid relid, const char* table, const char* trigger,
                                   const Request& request) {
-    StringInfoData text;
-    initStringInfo(&text);
-    appendStringInfo(
-        &text,
-        "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
-        "EXECUTE FUNCTION %s('" INT64_FORMAT " microseconds', '%s'",
-        quote_identifier(trigger), table, own_trigger_function_name("marker_trigger"), request.ttl,
-        request.enforce ? "enforce" : "advise");
-    for (const char* column : request.columns)
-        appendStringInfo(&text, ", %s", quote_literal_cstr(column));
-    if (!request.sweep_index)
-        appendStringInfo(&text, ", '%s'", kNoSweepIndex);
-    appendStringInfoChar(&text, ')');
-    replace_trigger(relid, trigger, text.data);
+    replace_trigger(
+        relid, trigger,
+        psprintf("CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE OR DELETE ON %s "
+                 "FOR EACH ROW EXECUTE FUNCTION %s(%s)",
+                 quote_identifier(trigger), table, own_trigger_function_name("marker_trigger"),
+                 arguments_sql(trigger_arguments(request))));
 }
 
 static const char* notify_trigger_name(Relation rel) {

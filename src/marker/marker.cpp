@@ -81,65 +81,42 @@ const char* check_holder(const char* holder, const char* argument) {
     return holder;
 }
 
-// As they are once they are truncated.
-static bool names_twice(const MarkerColumn* columns) {
-    for (int i = 0; i < kMarkerRoles; i++)
-        for (int j = 0; j < i; j++)
-            if (strcmp(NameStr(columns[i].name), NameStr(columns[j].name)) == 0)
-                return true;
-    return false;
-}
-
-bool read_marker_arguments(const Trigger* trigger, Marker* marker) {
-    constexpr int columns_end = kFirstMarkerColumn + kMarkerRoles;
-    int count = argument_count(trigger);
-    if (count != columns_end &&
-        (count != columns_end + 1 || strcmp(trigger->tgargs[columns_end], kNoSweepIndex) != 0))
-        return false;
-    for (int role = 0; role < kMarkerRoles; role++)
-        name_argument(trigger, kFirstMarkerColumn + role, &marker->columns[role].name);
-    if (names_twice(marker->columns))
-        return false;
-    marker->ttl = strtoll(trigger->tgargs[0], nullptr, 10);
-    marker->enforce = strcmp(trigger->tgargs[1], "enforce") == 0;
-    return marker->ttl > 0 && marker->ttl <= kLongestDuration;
+static void find_column(TupleDesc columns, Marker* marker, int role) {
+    MarkerColumn* column = &marker->columns[role];
+    column->attnum = find_attribute(columns, NameStr(column->name));
+    if (column->attnum == InvalidAttrNumber) {
+        marker->usable = false;
+        return;
+    }
+    Form_pg_attribute attribute = TupleDescAttr(columns, column->attnum - 1);
+    column->type = attribute->atttypid;
+    column->typmod = attribute->atttypmod;
+    column->not_null = attribute->attnotnull;
+    bool fits = fits_role(role, attribute->atttypid);
+    if (fits && role == kHolder)
+        marker->compares_bytes = get_collation_isdeterministic(attribute->attcollation);
+    marker->usable = marker->usable && fits;
+    marker->attnums = bms_add_member(marker->attnums, column->attnum);
 }
 
 Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
     auto* marker = static_cast<Marker*>(palloc0(sizeof(Marker)));
-    marker->trigger = pstrdup(trigger->tgname);
-    marker->root = root_of_trigger(relid, trigger);
-    marker->enabled = trigger->tgenabled;
-    marker->is_clone = trigger->tgisclone;
-    marker->well_formed = marker->usable = read_marker_arguments(trigger, marker);
+    static_cast<OwnTrigger&>(*marker) = own_trigger(relid, trigger);
+    MarkerSettings settings;
+    marker->well_formed = marker->usable = read_settings(trigger, &settings);
     if (!marker->well_formed)
         return marker;
+    marker->ttl = settings.ttl;
+    marker->enforce = settings.enforce;
     for (int role = 0; role < kMarkerRoles; role++) {
-        MarkerColumn* column = &marker->columns[role];
-        column->attnum = find_attribute(columns, NameStr(column->name));
-        if (column->attnum == InvalidAttrNumber) {
-            marker->usable = false;
-            continue;
-        }
-        Form_pg_attribute attribute = TupleDescAttr(columns, column->attnum - 1);
-        column->type = attribute->atttypid;
-        column->typmod = attribute->atttypmod;
-        column->not_null = attribute->attnotnull;
-        bool fits = fits_role(role, attribute->atttypid);
-        if (fits && role == kHolder)
-            marker->compares_bytes = get_collation_isdeterministic(attribute->attcollation);
-        marker->usable = marker->usable && fits;
-        marker->attnums = bms_add_member(marker->attnums, column->attnum);
+        namestrcpy(&marker->columns[role].name, settings.columns[role]);
+        find_column(columns, marker, role);
     }
     return marker;
 }
 
 const Marker* usable_marker(Relation rel, const TableInfo* info) {
-    if (marker_of(info) == nullptr || !marker_of(info)->well_formed)
-        raise_forged(rel, marker_of(info) != nullptr ? marker_of(info)->trigger : "marker_trigger",
-                     "enable_marker");
-    if (marker_of(info)->twin != nullptr)
-        raise_twins(rel, marker_of(info)->twin, marker_of(info)->trigger, "enable_marker");
+    require_own(rel, marker_of(info), "enable_marker");
     if (!marker_of(info)->usable)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

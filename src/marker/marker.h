@@ -14,6 +14,7 @@
 #include "table/key.h"
 #include "table/relation.h"
 #include "table/row.h"
+#include "table/trigger.h"
 
 namespace interlock::marker {
 
@@ -29,19 +30,13 @@ struct MarkerColumn {
     bool not_null;
 };
 
-struct Marker {
-    const char* trigger;
-    const char* twin; // another trigger for the same; null: none, as it should be
-    bool well_formed; // false: its arguments are not as enable_marker writes them
-    Oid root;         // the table it is enabled on: this one, or one that this is a partition of
+struct Marker : OwnTrigger {
     MarkerColumn columns[kMarkerRoles];
     Bitmapset* attnums;
     int64 ttl; // microseconds
     bool enforce;
     bool usable;         // every column is there
     bool compares_bytes; // holders: the collation of their column is deterministic
-    bool is_clone;       // the trigger belongs to the partitioned parent
-    char enabled;
 };
 
 // Whether a column of that type can have the role. No domain can: the trigger writes past its
@@ -54,13 +49,19 @@ inline const Marker* marker_of(const TableInfo* info) {
     return part_of<const Marker>(info, marker_part);
 }
 
-// The arguments of a trigger are ttl and mode, and from here on the names of the columns by role.
-constexpr int kFirstMarkerColumn = 2;
-// Behind the columns, where the owner wants none: so an index that a tool has dropped is noticed.
-constexpr const char* kNoSweepIndex = "no sweep index";
+// What the arguments of the trigger say: the ttl, the mode, the columns by role, and then, where
+// the owner wants no index, that: so one that a tool has dropped is noticed.
+struct MarkerSettings {
+    int64 ttl;
+    bool enforce;
+    bool sweep_index;
+    const char* columns[kMarkerRoles];
+};
 
-// Reads them, but for the columns themselves; false when they are not as enable_marker writes them.
-bool read_marker_arguments(const Trigger* trigger, Marker* marker);
+// False when they are not as enable_marker writes them.
+bool read_settings(const Trigger* trigger, MarkerSettings* settings);
+List* trigger_arguments(const MarkerSettings& settings);
+extern const Mechanism kMarkerMechanism;
 
 // A trigger's arguments as markers of the table.
 Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger);

@@ -1,10 +1,10 @@
-#include "marker/mechanism.h"
+#include "table/mechanism.h"
 
 #include "marker/marker.h"
 #include "marker/scan.h"
+#include "server/arguments.h"
 #include "server/notify.h"
 #include "table/catalog_trigger.h"
-#include "table/own_table.h"
 #include "table/settings_json.h"
 
 namespace interlock::marker {
@@ -12,13 +12,44 @@ namespace interlock::marker {
 constexpr const char* kColumns[kMarkerRoles] = {"status_column", "holder_column", "time_column",
                                                 "until_column", "reason_column"};
 
+constexpr const char* kNoSweepIndex = "no sweep index";
+
+static bool names_twice(const MarkerSettings& settings) {
+    for (int i = 0; i < kMarkerRoles; i++)
+        if (has_name({settings.columns, i}, settings.columns[i]))
+            return true;
+    return false;
+}
+
+bool read_settings(const Trigger* trigger, MarkerSettings* settings) {
+    constexpr int kFirstColumn = 2;
+    if (argument_count(trigger) < kFirstColumn + kMarkerRoles)
+        return false;
+    settings->ttl = strtoll(trigger->tgargs[0], nullptr, 10);
+    settings->enforce = strcmp(trigger->tgargs[1], "enforce") == 0;
+    settings->sweep_index = argument_count(trigger) == kFirstColumn + kMarkerRoles;
+    bool are_names = true;
+    for (int role = 0; role < kMarkerRoles; role++) {
+        settings->columns[role] = trigger->tgargs[kFirstColumn + role];
+        are_names = are_names && is_name(settings->columns[role]);
+    }
+    return are_names && !names_twice(*settings) && settings->ttl > 0 &&
+           settings->ttl <= kLongestDuration &&
+           has_arguments(trigger, trigger_arguments(*settings));
+}
+
+List* trigger_arguments(const MarkerSettings& settings) {
+    List* arguments = add_argument(NIL, psprintf(INT64_FORMAT " microseconds", settings.ttl));
+    arguments = add_argument(arguments, settings.enforce ? "enforce" : "advise");
+    arguments = add_names(arguments, {settings.columns, kMarkerRoles});
+    return settings.sweep_index ? arguments : add_argument(arguments, kNoSweepIndex);
+}
+
 // As set_notify_trigger() makes it.
 static Notify read_notify(Oid relid) {
-    Oid function = own_trigger_function("marker_notify_trigger");
     Notify notify = Notify::kOff;
-    each_trigger(relid, [&](const CatalogTriggers&, HeapTuple, Oid, const Trigger* trigger) {
-        if (trigger->tgfoid == function)
-            notify = argument_count(trigger) > 0 ? Notify::kFull : Notify::kOn;
+    each_trigger_of("marker_notify_trigger", relid, [&](Oid, const Trigger* trigger) {
+        notify = argument_count(trigger) > 0 ? Notify::kFull : Notify::kOn;
     });
     return notify;
 }
@@ -63,19 +94,16 @@ static bool has_sweep_index(Oid relid, const char* const* columns, bool of_other
 }
 
 static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
-    Marker marker = {};
-    if (!read_marker_arguments(trigger, &marker))
+    MarkerSettings settings;
+    if (!read_settings(trigger, &settings))
         return Reading::kForged;
-    const char* columns[kMarkerRoles];
-    for (int role = 0; role < kMarkerRoles; role++)
-        columns[role] = NameStr(marker.columns[role].name);
     JsonObject arguments;
-    arguments.add("ttl", duration_text(marker.ttl));
-    arguments.add_flag("enforce", marker.enforce);
+    arguments.add("ttl", duration_text(settings.ttl));
+    arguments.add_flag("enforce", settings.enforce);
     arguments.add("notify", notify_name(read_notify(relid)));
     for (int role = 0; role < kMarkerRoles; role++)
-        arguments.add(kColumns[role], columns[role]);
-    arguments.add_flag("sweep_index", has_sweep_index(relid, columns, false));
+        arguments.add(kColumns[role], settings.columns[role]);
+    arguments.add_flag("sweep_index", has_sweep_index(relid, settings.columns, false));
     setting->arguments = arguments.finish();
     return Reading::kFound;
 }

@@ -1,7 +1,6 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
-#include "ownership/mechanism.h"
 #include "ownership/ownership.h"
 #include "ownership/write_log.h"
 #include "ownership/writer.h"

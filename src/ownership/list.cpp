@@ -5,59 +5,36 @@
 #include "server/result_row.h"
 #include "server/scope.h"
 #include "table/catalog_trigger.h"
-#include "table/own_table.h"
-#include "table/plan.h"
 #include "table/row_json.h"
 
 namespace interlock::ownership {
 
-namespace {
-
-// A trigger as the catalog has it.
-struct ListedTrigger {
-    Oid relid;
-    int16 count;
-    const bytea* arguments;
-    bool enforced;
-};
-
-} // namespace
-
-static void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output);
+static void list_rule(Oid relid, const Trigger* trigger, const ColumnRule& rule,
+                      ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_column_rules);
 
-// From the catalog, without opening the tables: no lock to wait for.
+// From the catalog, without opening the tables: no lock to wait for. Nothing of a trigger with
+// invalid arguments.
 Datum list_column_rules(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-    with_spi([&] {
-        run_command(psprintf(
-            "SELECT t.tgrelid, t.tgnargs, t.tgargs, t.tgenabled FROM pg_catalog.pg_trigger t "
-            "WHERE t.tgfoid OPERATOR(pg_catalog.=) %u "
-            "AND t.tgparentid OPERATOR(pg_catalog.=) 0 AND t.tgnargs OPERATOR(pg_catalog.>) 0 "
-            "AND pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<=) %zu ORDER BY 1",
-            own_trigger_function("ownership_trigger"), kMostArgumentBytes));
-        SPITupleTable* rows = SPI_tuptable;
-        for (uint64 i = 0; i < rows->numvals; i++) {
-            Datum values[4];
-            bool nulls[4];
-            heap_deform_tuple(rows->vals[i], rows->tupdesc, values, nulls);
-            in_scratch([&] {
-                list_rules({DatumGetObjectId(values[0]), DatumGetInt16(values[1]),
-                            DatumGetByteaPP(values[2]), trigger_fires(DatumGetChar(values[3]))},
-                           output);
-            });
-        }
+    each_trigger_of("ownership_trigger", InvalidOid, [&](Oid relid, const Trigger* trigger) {
+        ColumnRules rules = {};
+        if (trigger->tgisclone || !read_rules(trigger, &rules))
+            return;
+        for (int i = 0; i < rules.count; i++)
+            list_rule(relid, trigger, rules.rules[i], output);
     });
     return 0;
 }
 }
 
 // rel, column_name, writer, on_violation, strategy, group_number, enforced
-static void list_rule(const ListedTrigger& trigger, const ColumnRule& rule, ReturnSetInfo* output) {
-    Datum values[7] = {ObjectIdGetDatum(trigger.relid)};
+static void list_rule(Oid relid, const Trigger* trigger, const ColumnRule& rule,
+                      ReturnSetInfo* output) {
+    Datum values[7] = {ObjectIdGetDatum(relid)};
     bool nulls[7] = {false,
                      false,
                      rule.access != Access::kOwned,
@@ -72,17 +49,8 @@ static void list_rule(const ListedTrigger& trigger, const ColumnRule& rule, Retu
     if (!nulls[4])
         values[4] = CStringGetTextDatum(strategy_name(rule.strategy));
     values[5] = Int32GetDatum(rule.group);
-    values[6] = BoolGetDatum(trigger.enforced);
+    values[6] = BoolGetDatum(trigger_fires(trigger->tgenabled));
     add_result_row(output, values, nulls);
-}
-
-// Returns nothing for a trigger with invalid arguments.
-static void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output) {
-    ColumnRules rules;
-    if (!parse_rules(arguments_in(trigger.arguments, trigger.count), trigger.count, &rules))
-        return;
-    for (int i = 0; i < rules.count; i++)
-        list_rule(trigger, rules.rules[i], output);
 }
 
 // Values of at most so many bytes are shown in full.

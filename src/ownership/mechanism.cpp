@@ -1,8 +1,17 @@
-#include "ownership/mechanism.h"
+#include "table/mechanism.h"
 
 #include "ownership/ownership.h"
 #include "server/json_builder.h"
 #include "table/settings_json.h"
+
+// The settings are
+//
+//     {"columns": {"price": {"writer": "importer", "on_violation": "reject"},
+//                  "stock": {"strategy": "merge", "blind_updates": "allow"}},
+//      "groups": [["price", "stock"]]}
+//
+// A column that has been named before keeps what its rule does not name now. A column is owned or
+// shared; another writer of an owned one is handed over.
 
 namespace interlock::ownership {
 
@@ -54,7 +63,7 @@ static Jsonb* groups_json(const ColumnRules& rules) {
 
 static Reading read(Oid, const Trigger* trigger, Setting* setting) {
     ColumnRules rules;
-    if (!parse_rules(trigger->tgargs, argument_count(trigger), &rules))
+    if (!read_rules(trigger, &rules))
         return Reading::kForged;
     JsonObject arguments;
     arguments.add("columns", columns_json(rules));

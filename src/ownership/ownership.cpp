@@ -200,7 +200,7 @@ static Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode) {
     if (present != nullptr) {
         refuse_partition(draft.rel, present->is_clone);
         if (!present->well_formed)
-            raise_malformed(draft.rel, present);
+            raise_forged(draft.rel, present->trigger, "own_columns");
     }
     draft.rules.rules =
         static_cast<ColumnRule*>(palloc0(sizeof(ColumnRule) * (count + draft.columns.count)));
@@ -250,7 +250,7 @@ static ColumnRule* named_rule(Draft* draft, int i) {
 
 static void refuse_later_trigger(const Draft& draft) {
     const Ownership* present = ownership_of(draft.info);
-    require_last_word_of(draft.rel, present != nullptr ? present->trigger_name : kTriggerName,
+    require_last_word_of(draft.rel, present != nullptr ? present->trigger : kTriggerName,
                          TRIGGER_TYPE_UPDATE);
 }
 
@@ -343,37 +343,13 @@ static void end_single_groups(ColumnRules* rules) {
     }
 }
 
-static void add_triple(StringInfo text, const char* column, const char* kind, const char* value) {
-    appendStringInfo(text, "%s%s, %s, %s", text->len > 0 ? ", " : "", quote_literal_cstr(column),
-                     quote_literal_cstr(kind), quote_literal_cstr(value));
-}
-
-// The result of parse_rules.
-static char* trigger_arguments(const ColumnRules& rules) {
-    StringInfoData text;
-    initStringInfo(&text);
-    for (int i = 0; i < rules.count; i++) {
-        const ColumnRule& rule = rules.rules[i];
-        if (rule.access == Access::kOwned)
-            add_triple(&text, rule.name, psprintf("own:%s", on_violation_name(rule.on_violation)),
-                       rule.writer);
-        else if (rule.access == Access::kShared)
-            add_triple(&text, rule.name, psprintf("share:%s", strategy_name(rule.strategy)), "");
-        if (rule.group > 0)
-            add_triple(&text, rule.name, "group", psprintf("%d", rule.group));
-        if (rule.blind_updates != BlindUpdates::kAllow)
-            add_triple(&text, rule.name, "blind", blind_updates_name(rule.blind_updates));
-    }
-    return text.data;
-}
-
 // Writes the rules down, or drops the trigger if there are none, and closes the table.
 static void save_draft(const Draft& draft) {
     const Ownership* present = ownership_of(draft.info);
-    const char* name = present != nullptr ? present->trigger_name : kTriggerName;
+    const char* name = present != nullptr ? present->trigger : kTriggerName;
     if (present == nullptr)
         refuse_taken_trigger(draft.rel, name, "field ownership");
-    char* rules = trigger_arguments(draft.rules);
+    char* rules = arguments_sql(trigger_arguments(draft.rules));
     char* table = qualified_name(draft.rel);
     char* command = rules[0] == '\0'
                         ? psprintf("DROP TRIGGER %s ON %s", quote_identifier(name), table)

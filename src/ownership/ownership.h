@@ -13,11 +13,12 @@
 // waits for writers of the table, and holds for every statement that begins after it.
 //
 // SQLSTATEs of an update: IL007 a column belongs to another writer; 55000 an owned column is gone,
-// another trigger fires after ours, or the rules are malformed.
+// or another trigger fires after ours.
 #pragma once
 
 #include "statement/blind_updates.h"
 #include "table/relation.h"
+#include "table/trigger.h"
 
 namespace interlock::ownership {
 
@@ -42,12 +43,7 @@ struct ColumnRules {
     int count;
 };
 
-struct Ownership {
-    Oid trigger;
-    const char* trigger_name;
-    Oid root; // the table the rules were made for: this one, or one that this is a partition of
-    bool is_clone;
-    bool well_formed;
+struct Ownership : OwnTrigger {
     ColumnRules rules;
     const char* gone;           // an owned column that the table does not have
     const ColumnRule** checked; // owned columns that no trigger of ours maintains
@@ -55,8 +51,12 @@ struct Ownership {
     AttrNumber last_checked; // the highest number among them
 };
 
-// Reads the arguments of a trigger; false when they are no rules.
-bool parse_rules(char** arguments, int count, ColumnRules* rules);
+// Reads the arguments of a trigger; false when they are not as the functions that declare rules
+// write them.
+bool read_rules(const Trigger* trigger, ColumnRules* rules);
+List* trigger_arguments(const ColumnRules& rules);
+extern const Mechanism kOwnershipMechanism;
+
 const char* on_violation_name(OnViolation on_violation);
 const char* strategy_name(Strategy strategy);
 
@@ -72,9 +72,7 @@ void load_ownership(TableInfo* info, const Trigger* trigger);
 void check_owned_columns(TableInfo* info);
 
 // The rules as a trigger needs them; raises 55000 when they cannot be applied.
-const Ownership* usable_ownership(Relation rel, const TableInfo* info, const Trigger* trigger);
-
-[[noreturn]] void raise_malformed(Relation rel, const Ownership* ownership);
+const Ownership* usable_ownership(Relation rel, const TableInfo* info);
 
 // A merge compares versions: changes that do not move the version would be overwritten.
 [[noreturn]] void raise_merge_of_ignored(Relation rel, const char* column);

@@ -3,6 +3,7 @@
 #include "ownership/ownership.h"
 
 #include "table/last_word.h"
+#include "table/part.h"
 
 namespace interlock::ownership {
 
@@ -22,7 +23,6 @@ const char* strategy_name(Strategy strategy) {
     pg_unreachable();
 }
 
-// Any role may create a trigger with any arguments: nothing here raises.
 static bool parse_group(const char* value, int* group) {
     char* end;
     long number = strtol(value, &end, 10);
@@ -64,14 +64,38 @@ static ColumnRule* rule_named(ColumnRules* rules, const char* name) {
     return rule;
 }
 
-bool parse_rules(char** arguments, int count, ColumnRules* rules) {
+bool read_rules(const Trigger* trigger, ColumnRules* rules) {
+    NameList arguments = arguments_from(trigger, 0);
+    int count = arguments.count;
     *rules = {static_cast<ColumnRule*>(palloc0(sizeof(ColumnRule) * (count / 3 + 1))), 0};
     if (count == 0 || count % 3 != 0)
         return false;
     for (int i = 0; i < count; i += 3)
         if (!parse_rule(arguments[i + 1], arguments[i + 2], rule_named(rules, arguments[i])))
             return false;
-    return true;
+    return has_arguments(trigger, trigger_arguments(*rules));
+}
+
+static List* add_triple(List* arguments, const char* column, const char* kind, const char* value) {
+    return add_argument(add_argument(add_argument(arguments, column), kind), value);
+}
+
+List* trigger_arguments(const ColumnRules& rules) {
+    List* all = NIL;
+    for (int i = 0; i < rules.count; i++) {
+        const ColumnRule& rule = rules.rules[i];
+        if (rule.access == Access::kOwned)
+            all = add_triple(all, rule.name,
+                             psprintf("own:%s", on_violation_name(rule.on_violation)), rule.writer);
+        else if (rule.access == Access::kShared)
+            all =
+                add_triple(all, rule.name, psprintf("share:%s", strategy_name(rule.strategy)), "");
+        if (rule.group > 0)
+            all = add_triple(all, rule.name, "group", psprintf("%d", rule.group));
+        if (rule.blind_updates != BlindUpdates::kAllow)
+            all = add_triple(all, rule.name, "blind", blind_updates_name(rule.blind_updates));
+    }
+    return all;
 }
 
 static void find_columns(Ownership* ownership, TupleDesc columns) {
@@ -88,15 +112,9 @@ static void find_columns(Ownership* ownership, TupleDesc columns) {
 }
 
 void load_ownership(TableInfo* info, const Trigger* trigger) {
-    auto* ownership = static_cast<Ownership*>(palloc0(sizeof(Ownership)));
-    ownership->trigger = trigger->tgoid;
-    ownership->trigger_name = pstrdup(trigger->tgname);
-    ownership->root = root_of_trigger(info->relid, trigger);
-    ownership->is_clone = trigger->tgisclone;
-    ownership->well_formed =
-        parse_rules(trigger->tgargs, argument_count(trigger), &ownership->rules);
+    auto* ownership = add_part<Ownership>(info, ownership_part, trigger);
+    ownership->well_formed = read_rules(trigger, &ownership->rules);
     find_columns(ownership, info->columns);
-    info->parts[ownership_part] = ownership;
 }
 
 void check_owned_columns(TableInfo* info) {
@@ -125,25 +143,9 @@ void check_owned_columns(TableInfo* info) {
                      quote_literal_cstr(qualified_name(table)), quote_literal_cstr(column))));
 }
 
-void raise_malformed(Relation rel, const Ownership* ownership) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("trigger \"%s\" of table \"%s\" has invalid arguments",
-                           ownership->trigger_name, RelationGetRelationName(rel)),
-                    errhint("Drop it, and declare the rules with interlock.own_columns.")));
-}
-
-const Ownership* usable_ownership(Relation rel, const TableInfo* info, const Trigger* trigger) {
+const Ownership* usable_ownership(Relation rel, const TableInfo* info) {
     const Ownership* ownership = ownership_of(info);
-    if (ownership == nullptr)
-        raise_forged(rel, trigger->tgname, "own_columns");
-    if (!ownership->well_formed)
-        raise_malformed(rel, ownership);
-    if (ownership->trigger != trigger->tgoid)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("table \"%s\" has rules in triggers \"%s\" and \"%s\"",
-                        RelationGetRelationName(rel), trigger->tgname, ownership->trigger_name),
-                 errhint("Drop one of them.")));
+    require_own(rel, ownership, "own_columns");
     if (ownership->gone != nullptr)
         raise_gone(ownership->gone, RelationGetRelid(rel));
     if (ownership->checked_count > 0)

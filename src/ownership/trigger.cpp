@@ -47,7 +47,7 @@ Datum ownership_trigger(PG_FUNCTION_ARGS) {
     update.new_row = update.trigger->tg_newtuple;
     update.rel = update.trigger->tg_relation;
     update.info = table_info(update.rel);
-    update.ownership = usable_ownership(update.rel, update.info, update.trigger->tg_trigger);
+    update.ownership = usable_ownership(update.rel, update.info);
     if (update.ownership->checked_count > 0)
         refuse_unchecked_move(change_of(update.trigger, update.info));
     count(update.info, CountedKind::kOwnership, Counter::kCalls);

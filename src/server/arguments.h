@@ -2,16 +2,9 @@
 // is 22004 and names the argument. A STRICT function would silently do nothing.
 #pragma once
 
-#include "server/server.h"
+#include "server/name_list.h"
 
 namespace interlock::inline server {
-
-// An argument of type name[].
-struct NameList {
-    Datum* values;
-    int count;
-    const char* operator[](int i) const { return NameStr(*DatumGetName(values[i])); }
-};
 
 // Whether they are equal but for the case of letters.
 inline bool is_same_word(std::string_view left, std::string_view right) {
@@ -104,17 +97,21 @@ public:
     // Of columns. Raises 22004 for nulls in it, too, and 22023 for more columns than a table can
     // have: callers compare each name with all others.
     NameList names(int n, const char* arg) const {
-        NameList list;
+        Datum* values;
         bool* nulls;
+        int count;
         deconstruct_array(DatumGetArrayTypeP(required(n, arg)), NAMEOID, NAMEDATALEN, false,
-                          TYPALIGN_CHAR, &list.values, &nulls, &list.count);
-        if (list.count > MaxHeapAttributeNumber)
+                          TYPALIGN_CHAR, &values, &nulls, &count);
+        if (count > MaxHeapAttributeNumber)
             refuse_argument(
                 arg, psprintf("must not have more than %d elements", MaxHeapAttributeNumber));
-        for (int i = 0; i < list.count; i++)
+        auto** names = static_cast<const char**>(palloc(sizeof(char*) * (count + 1)));
+        for (int i = 0; i < count; i++) {
             if (nulls[i])
                 refuse_nulls(arg);
-        return list;
+            names[i] = NameStr(*DatumGetName(values[i]));
+        }
+        return {names, count};
     }
 
     // The actual type of an argument declared "any"; of others, too. A call that comes without an

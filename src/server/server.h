@@ -168,4 +168,18 @@ extern PGDLLIMPORT WaitEventSet* FeBeWaitSet;
 bool pq_check_connection(void);
 }
 
+// The server's macros of these names evaluate an argument twice: for a clock, the second value may
+// be beyond the limit that the first one was compared with.
+#undef Min
+#undef Max
+
+template <typename A, typename B>
+constexpr std::common_type_t<A, B> Min(A a, B b) {
+    return b < a ? b : a;
+}
+template <typename A, typename B>
+constexpr std::common_type_t<A, B> Max(A a, B b) {
+    return a < b ? b : a;
+}
+
 #include "server/compat.h"

@@ -1,5 +1,5 @@
 // What the concepts report of their resources of fixed size in shared memory, for the view usage:
-// in all, by role, and by role and database. It is collected here and shown by src/usage.cpp.
+// in all, by role, and by role and database. It is collected here and shown by overview/usage.cpp.
 #pragma once
 
 #include "server/role_usage.h"

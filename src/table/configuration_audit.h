@@ -6,7 +6,7 @@
 #pragma once
 
 #include "server/arguments.h"
-#include "table/settings.h"
+#include "table/mechanism.h"
 
 namespace interlock::inline table {
 

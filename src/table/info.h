@@ -17,6 +17,7 @@ struct RowChange;
 namespace interlock::inline table {
 
 struct LaterTrigger;
+struct Mechanism; // table/mechanism.h
 
 struct KeyColumn {
     AttrNumber attnum;

@@ -1,12 +1,113 @@
 #include "table/mechanism.h"
 
-#include "table/own_table.h"
+#include "server/concept.h"
+#include "table/catalog_trigger.h"
+#include "table/part.h"
+#include "table/settings_json.h"
 
 namespace interlock::inline table {
 
 char* SettingsPlan::statement(const char* function, const char* arguments) const {
     return psprintf("SELECT %s(%s%s%s);", own_function(function), quote_literal_cstr(table_),
                     arguments[0] != '\0' ? ", " : "", arguments);
+}
+
+int Mechanisms::find(Oid function) const {
+    for (int i = 0; i < count; i++)
+        if (functions[i] == function)
+            return i;
+    return -1;
+}
+
+Mechanisms all_mechanisms() {
+    Mechanisms mechanisms = {};
+    for (const Concept* each : concepts())
+        for (int i = 0; i < each->part_count; i++) {
+            const TablePart& part = each->parts[i];
+            if (part.mechanism == nullptr)
+                continue;
+            mechanisms.all[mechanisms.count] = part.mechanism;
+            mechanisms.functions[mechanisms.count++] = own_trigger_function(part.trigger_function);
+        }
+    return mechanisms;
+}
+
+namespace {
+
+// What the triggers of one table say, of each mechanism.
+struct Found {
+    MemoryContext memory;
+    TableSettings settings;
+    JsonObject* instances[kMostParts]; // of mechanisms with a key
+    size_t bytes[kMostParts];
+};
+
+} // namespace
+
+// Several triggers are more than jsonb can have, although none of them is too long.
+static bool is_too_long(Found* found, int place, const Setting& setting) {
+    constexpr size_t kMostBytes = 16 * 1024 * 1024;
+    found->bytes[place] += VARSIZE(setting.arguments);
+    return found->bytes[place] > kMostBytes;
+}
+
+// Of several triggers of a mechanism without a key the last one counts.
+static void add_setting(Found* found, int place, const Setting& setting) {
+    auto* copy = static_cast<Jsonb*>(palloc(VARSIZE(setting.arguments)));
+    memcpy(copy, setting.arguments, VARSIZE(setting.arguments));
+    if (setting.key == nullptr) {
+        found->settings.settings[place] = copy;
+        return;
+    }
+    if (found->instances[place] == nullptr) {
+        found->instances[place] = static_cast<JsonObject*>(palloc(sizeof(JsonObject)));
+        *found->instances[place] = JsonObject();
+    }
+    found->instances[place]->add(pstrdup(setting.key), copy);
+}
+
+static void read_trigger(Found* found, int place, const Mechanism& mechanism,
+                         CatalogTriggers* triggers) {
+    Setting setting = {};
+    Reading reading = triggers->read_arguments()
+                          ? mechanism.read(triggers->table, &triggers->trigger, &setting)
+                          : Reading::kForged;
+    if (reading == Reading::kFound && is_too_long(found, place, setting))
+        reading = Reading::kForged;
+    in_context(found->memory, [&] {
+        if (reading == Reading::kFound)
+            add_setting(found, place, setting);
+        else if (reading == Reading::kForged)
+            found->settings.forged[place] = pstrdup(triggers->trigger.tgname);
+        return 0;
+    });
+}
+
+TableSettings read_settings(const Mechanisms& mechanisms, Oid relid) {
+    Found found = {};
+    found.memory = CurrentMemoryContext;
+    CatalogTriggers triggers(relid);
+    while (triggers.next())
+        if (int place = mechanisms.find(triggers.trigger.tgfoid); place >= 0)
+            in_scratch([&] { read_trigger(&found, place, *mechanisms.all[place], &triggers); });
+    for (int i = 0; i < mechanisms.count; i++) {
+        Jsonb** settings = &found.settings.settings[i];
+        if (found.instances[i] != nullptr)
+            *settings = found.instances[i]->finish();
+        if (*settings != nullptr)
+            *settings = with_sorted_arrays(*settings);
+    }
+    return found.settings;
+}
+
+List* configured_tables(const Mechanisms& mechanisms) {
+    List* tables = NIL;
+    CatalogTriggers triggers(InvalidOid);
+    while (triggers.next())
+        if (mechanisms.find(triggers.trigger.tgfoid) >= 0 &&
+            (tables == NIL || llast_oid(tables) != triggers.table))
+            tables = lappend_oid(tables, triggers.table);
+    return tables;
 }
 
 } // namespace interlock::inline table

@@ -1,12 +1,12 @@
 // What a concept says of its configuration of a table: for configure(), configuration() and the
-// view guards (configure/), which name no concept.
+// view guards (configure/), which name no concept. No table is opened or locked.
 //
 // The configuration is JSON: the arguments of the enabling function, under their names. A concept
 // that is enabled several times for one table (transitions, for each state column) has an object of
 // these, by the argument that tells them apart.
 #pragma once
 
-#include "server/server.h"
+#include "table/info.h"
 
 namespace interlock::inline table {
 
@@ -75,5 +75,26 @@ private:
     List* removals_ = NIL;
     List* changes_ = NIL;
 };
+
+// Those of all concepts, in the order in which these are registered.
+struct Mechanisms {
+    const Mechanism* all[kMostParts];
+    Oid functions[kMostParts]; // of their triggers
+    int count;
+
+    // -1 for a trigger of others.
+    int find(Oid function) const;
+};
+Mechanisms all_mechanisms();
+
+// What a table has of each mechanism, by its place in `all`.
+struct TableSettings {
+    Jsonb* settings[kMostParts];    // null: nothing
+    const char* forged[kMostParts]; // the name of a trigger that no function of ours made, or null
+};
+TableSettings read_settings(const Mechanisms& mechanisms, Oid relid);
+
+// Tables that have some, a list of Oid.
+List* configured_tables(const Mechanisms& mechanisms);
 
 } // namespace interlock::inline table

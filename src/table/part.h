@@ -6,10 +6,9 @@
 #pragma once
 
 #include "table/info.h"
+#include "table/trigger.h"
 
 namespace interlock::inline table {
-
-struct Mechanism; // table/mechanism.h
 
 // What a verb is about to make of a column; see TablePart::refuse_use.
 enum class ColumnUse : uint8 {
@@ -50,6 +49,18 @@ struct TablePart {
     void (*refuse_use)(Relation rel, const TableInfo* info, AttrNumber column,
                        ColumnUse use) = nullptr;
 };
+
+// Adds the part that a trigger configures. Of two for the same the last one counts, and each use of
+// it raises.
+template <typename Part>
+Part* add_part(TableInfo* info, int number, const Trigger* trigger) {
+    auto* part = static_cast<Part*>(palloc0(sizeof(Part)));
+    static_cast<OwnTrigger&>(*part) = own_trigger(info->relid, trigger);
+    if (const auto* other = part_of<const Part>(info, number))
+        part->twin = other->trigger;
+    info->parts[number] = part;
+    return part;
+}
 
 // Numbers the parts of all registered concepts. Once, when the library is loaded.
 void number_parts();

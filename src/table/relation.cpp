@@ -212,6 +212,12 @@ bool has_any_privilege(Oid relid, AclMode any_of) {
             pg_attribute_aclcheck_all(relid, GetUserId(), any_of, ACLMASK_ANY) == ACLCHECK_OK);
 }
 
+bool may_see_table(Oid relid) {
+    Oid schema = get_rel_namespace(relid);
+    return OidIsValid(schema) && (!isAnyTempNamespace(schema) || isTempNamespace(schema)) &&
+           has_any_privilege(relid, kAnyOfTable);
+}
+
 bool may_see_counts(Oid relid) {
     return has_any_privilege(relid, ACL_SELECT) ||
            (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) &&

@@ -39,6 +39,12 @@ void check_table(Oid relid, AclMode any_of);
 // for a table that is gone. Nothing is locked.
 bool has_any_privilege(Oid relid, AclMode any_of);
 
+// Whether views of what is configured show the table to the current user: who has some privilege on
+// it or on a column of it. Not a temporary one of another session. Likewise.
+constexpr AclMode kAnyOfTable =
+    ACL_SELECT | ACL_INSERT | ACL_UPDATE | ACL_DELETE | ACL_TRUNCATE | ACL_REFERENCES | ACL_TRIGGER;
+bool may_see_table(Oid relid);
+
 // Whether a view may show the current user what is counted of the table: SELECT, or all statistics.
 // Likewise.
 bool may_see_counts(Oid relid);

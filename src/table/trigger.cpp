@@ -133,12 +133,68 @@ void raise_forged(Relation rel, const char* trigger, const char* maker) {
 }
 
 void raise_twins(Relation rel, const char* first, const char* second, const char* maker) {
+    if (strcmp(first, second) > 0)
+        std::swap(first, second);
     ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                     errmsg("triggers \"%s\" and \"%s\" of table \"%s\" say the same, of which "
                            "interlock.%s creates one",
                            first, second, RelationGetRelationName(rel), maker),
                     errhint("Drop the other one: a role with TRIGGER on the table has made it.")));
 }
+
+OwnTrigger own_trigger(Oid relid, const Trigger* trigger) {
+    OwnTrigger own = {};
+    own.trigger_oid = trigger->tgoid;
+    own.trigger = pstrdup(trigger->tgname);
+    own.root = root_of_trigger(relid, trigger);
+    own.enabled = trigger->tgenabled;
+    own.is_clone = trigger->tgisclone;
+    return own;
+}
+
+void require_own(Relation rel, const OwnTrigger* own, const char* maker) {
+    if (own == nullptr || !own->well_formed)
+        raise_forged(rel, own != nullptr ? own->trigger : maker, maker);
+    if (own->twin != nullptr)
+        raise_twins(rel, own->trigger, own->twin, maker);
+}
+
+NameList arguments_from(const Trigger* trigger, int first) {
+    int count = Max(0, argument_count(trigger) - first);
+    auto** names = static_cast<const char**>(palloc(sizeof(char*) * (count + 1)));
+    for (int i = 0; i < count; i++)
+        names[i] = pstrdup(trigger->tgargs[first + i]);
+    return {names, count};
+}
+
+char* arguments_sql(const List* arguments) {
+    StringInfoData text;
+    initStringInfo(&text);
+    ListCell* cell;
+    foreach (cell, arguments)
+        appendStringInfo(&text, "%s%s", text.len > 0 ? ", " : "",
+                         quote_literal_cstr(static_cast<const char*>(lfirst(cell))));
+    return text.data;
+}
+
+bool has_arguments(const Trigger* trigger, const List* arguments) {
+    bool same = argument_count(trigger) == list_length(arguments);
+    for (int i = 0; same && i < list_length(arguments); i++)
+        same = strcmp(trigger->tgargs[i], static_cast<const char*>(list_nth(arguments, i))) == 0;
+    return same;
+}
+
+List* add_argument(List* arguments, const char* text) {
+    return lappend(arguments, const_cast<char*>(text));
+}
+
+List* add_names(List* arguments, const NameList& names) {
+    for (const char* name : names)
+        arguments = add_argument(arguments, name);
+    return arguments;
+}
+
+bool is_name(const char* text) { return text[0] != '\0' && strlen(text) < NAMEDATALEN; }
 
 void name_argument(const Trigger* trigger, int n, NameData* name) {
     const char* text = n < argument_count(trigger) ? trigger->tgargs[n] : "";

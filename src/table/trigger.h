@@ -2,7 +2,7 @@
 // rely on.
 #pragma once
 
-#include "server/server.h"
+#include "server/name_list.h"
 
 namespace interlock::inline table {
 
@@ -46,6 +46,18 @@ void refuse_taken_trigger(Relation rel, const char* trigger, const char* subject
 // Raises 55000 when a concept is enabled on a partition through its parent: it is configured there.
 void refuse_partition(Relation rel, bool is_clone);
 
+// What is kept of a trigger that configures a concept, in front of what its arguments say.
+struct OwnTrigger {
+    Oid trigger_oid;
+    const char* trigger; // its name
+    const char* twin;    // another trigger for the same; null: none, as it should be
+    Oid root;            // the table it is enabled on: this one, or one that this is a partition of
+    char enabled;        // tgenabled
+    bool is_clone;       // the trigger belongs to the partitioned parent
+    bool well_formed;    // its arguments are as the enabling function writes them
+};
+OwnTrigger own_trigger(Oid relid, const Trigger* trigger);
+
 // Raises 39P01 for a trigger that calls one of our functions and is not as interlock.<maker>
 // creates it. Any role can create a trigger with any arguments on a table of its own. So loading
 // the metadata raises nothing, else such a table would break views and sweeps; using the trigger
@@ -55,6 +67,24 @@ void refuse_partition(Relation rel, bool is_clone);
 // Raises the same for two triggers where interlock.<maker> creates one.
 [[noreturn]] void raise_twins(Relation rel, const char* first, const char* second,
                               const char* maker);
+
+// Raises 39P01 for a trigger that interlock.<maker> has not made, and for one of two. Null: the
+// trigger is gone.
+void require_own(Relation rel, const OwnTrigger* own, const char* maker);
+
+// The arguments from one on.
+NameList arguments_from(const Trigger* trigger, int first);
+
+// Arguments of a trigger, a list of texts: as SQL, and whether the trigger has these. A concept
+// writes again what it has read, so that no function of ours has made a trigger whose arguments
+// differ from that.
+char* arguments_sql(const List* arguments);
+bool has_arguments(const Trigger* trigger, const List* arguments);
+List* add_argument(List* arguments, const char* text);
+List* add_names(List* arguments, const NameList& names);
+
+// Whether a column can have that name.
+bool is_name(const char* text);
 
 // A name among a trigger's arguments, truncated between characters where it is longer than
 // NAMEDATALEN.

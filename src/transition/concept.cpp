@@ -2,7 +2,6 @@
 
 #include "server/concept.h"
 #include "table/part.h"
-#include "transition/mechanism.h"
 #include "transition/transition.h"
 #include "transition/trigger.h"
 
@@ -10,7 +9,27 @@ namespace interlock::transition {
 
 int machines_part;
 
+static void find_column(TupleDesc columns, StateMachine* machine) {
+    AttrNumber column = find_attribute(columns, NameStr(machine->name));
+    if (column == InvalidAttrNumber || !can_be_state(TupleDescAttr(columns, column - 1)->atttypid))
+        return;
+    machine->column = column;
+    machine->type = TupleDescAttr(columns, column - 1)->atttypid;
+    machine->base_type = getBaseType(machine->type);
+    machine->typmod = TupleDescAttr(columns, column - 1)->atttypmod;
+    machine->takes_datum = machine->typmod < 0 && get_typlen(machine->type) > 0;
+    Oid output;
+    bool is_varlena;
+    getTypeOutputInfo(machine->type, &output, &is_varlena);
+    fmgr_info_cxt(output, &machine->output, CurrentMemoryContext);
+}
+
 static void load_machine(TableInfo* info, const Trigger* trigger) {
+    StateMachine machine = {};
+    static_cast<OwnTrigger&>(machine) = own_trigger(info->relid, trigger);
+    machine.well_formed = read_declaration(&machine, info->relid, trigger);
+    if (machine.well_formed)
+        find_column(info->columns, &machine);
     auto* machines = part_of<StateMachines>(info, machines_part);
     if (machines == nullptr) {
         machines = static_cast<StateMachines*>(palloc0(sizeof(StateMachines)));
@@ -19,8 +38,7 @@ static void load_machine(TableInfo* info, const Trigger* trigger) {
     }
     machines->first = static_cast<StateMachine*>(
         repalloc(machines->first, sizeof(StateMachine) * (machines->count + 1)));
-    StateMachine machine = read_state_machine(info->relid, info->columns, trigger);
-    for (int i = 0; i < machines->count; i++)
+    for (int i = 0; machine.well_formed && i < machines->count; i++)
         if (strcmp(NameStr(machines->first[i].name), NameStr(machine.name)) == 0) {
             machines->first[i].twin = machine.trigger;
             machine.twin = machines->first[i].trigger;

@@ -1,20 +1,15 @@
 // The rows of the view transitions: what is declared, from the catalog alone. It opens no table, so
 // that it waits for no lock, and runs no code of others.
 
-#include "server/scope.h"
 #include "table/catalog_trigger.h"
-#include "table/own_table.h"
-#include "table/plan.h"
+#include "table/relation.h"
 #include "transition/guard.h"
 #include "transition/transition.h"
 
 namespace interlock::transition {
 
-// A column of that name which can be a state.
 static bool has_state_column(Oid relid, const char* name);
-static void list_machine(Oid relid, const char* column, const StateMachine* machine,
-                         ReturnSetInfo* output);
-static void list_trigger(HeapTuple row, TupleDesc columns, ReturnSetInfo* output);
+static void list_machine(Oid relid, const StateMachine* machine, ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_transitions);
@@ -22,54 +17,19 @@ PG_FUNCTION_INFO_V1(list_transitions);
 Datum list_transitions(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-    with_spi([&] {
-        run_command(psprintf(
-            "SELECT t.tgrelid, t.tgnargs, t.tgargs, t.tgqual::pg_catalog.text "
-            "FROM pg_catalog.pg_trigger t "
-            "JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid "
-            "WHERE t.tgfoid OPERATOR(pg_catalog.=) %u "
-            "AND t.tgparentid OPERATOR(pg_catalog.=) 0 "
-            "AND pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<=) %zu "
-            "AND (t.tgqual IS NULL OR pg_catalog.octet_length(t.tgqual::pg_catalog.text) "
-            "OPERATOR(pg_catalog.<=) %zu) "
-            "AND (c.relpersistence OPERATOR(pg_catalog.<>) 't' OR "
-            "c.relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) "
-            "AND (pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, "
-            "REFERENCES, TRIGGER') OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT, INSERT, "
-            "UPDATE, REFERENCES')) ORDER BY t.tgrelid, t.tgname",
-            own_trigger_function("transition_trigger"), kMostArgumentBytes, kMostArgumentBytes));
-        SPITupleTable* rows = SPI_tuptable;
-        for (uint64 i = 0; i < rows->numvals; i++)
-            in_scratch([&] { list_trigger(rows->vals[i], rows->tupdesc, output); });
+    each_trigger_of("transition_trigger", InvalidOid, [&](Oid relid, const Trigger* trigger) {
+        StateMachine machine = {};
+        // A trigger of others, or a column that is gone: writes fail.
+        if (!trigger->tgisclone && may_see_table(relid) &&
+            read_declaration(&machine, relid, trigger) &&
+            has_state_column(relid, NameStr(machine.name)))
+            list_machine(relid, &machine, output);
     });
     return 0;
 }
 }
 
-static Trigger trigger_of(HeapTuple row, TupleDesc columns);
-
-static void list_trigger(HeapTuple row, TupleDesc columns, ReturnSetInfo* output) {
-    bool is_null;
-    Oid relid = DatumGetObjectId(SPI_getbinval(row, columns, 1, &is_null));
-    Trigger trigger = trigger_of(row, columns);
-    StateMachine machine = {};
-    // A trigger of others, or a column that is gone: writes fail.
-    if (argument_count(&trigger) > 0 && has_state_column(relid, trigger.tgargs[0]) &&
-        read_declaration(&machine, relid, &trigger))
-        list_machine(relid, trigger.tgargs[0], &machine, output);
-}
-
-// As far as read_declaration() reads it.
-static Trigger trigger_of(HeapTuple row, TupleDesc columns) {
-    Trigger trigger = {};
-    bool is_null;
-    trigger.tgnargs = DatumGetInt16(SPI_getbinval(row, columns, 2, &is_null));
-    trigger.tgargs = arguments_in(DatumGetByteaPP(SPI_getbinval(row, columns, 3, &is_null)),
-                                  argument_count(&trigger));
-    trigger.tgqual = SPI_getvalue(row, columns, 4); // null if there is none
-    return trigger;
-}
-
+// A column of that name which can be a state.
 // The table is not locked: what one look finds may be gone at the next, and a dropped column has no
 // type.
 static bool has_state_column(Oid relid, const char* name) {
@@ -144,7 +104,7 @@ static States all_states(const StateMachine* machine) {
     return states;
 }
 
-static States states_after(const StateMachine* machine, const char* from) {
+static States sorted_targets(const StateMachine* machine, const char* from) {
     States states = {};
     JsonbValue targets;
     if (getKeyJsonValueFromContainer(&machine->transitions->root, from,
@@ -181,8 +141,8 @@ static void list_transition(const Transition& row, ReturnSetInfo* output) {
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
 }
 
-static void list_machine(Oid relid, const char* column, const StateMachine* machine,
-                         ReturnSetInfo* output) {
+static void list_machine(Oid relid, const StateMachine* machine, ReturnSetInfo* output) {
+    const char* column = NameStr(machine->name);
     States initial = {};
     if (machine->initial != nullptr)
         add_states(&initial, &machine->initial->root);
@@ -190,7 +150,7 @@ static void list_machine(Oid relid, const char* column, const StateMachine* mach
     for (const char* from : all_states(machine)) {
         CHECK_FOR_INTERRUPTS();
         bool is_initial = machine->initial == nullptr || contains(initial, from);
-        States targets = states_after(machine, from);
+        States targets = sorted_targets(machine, from);
         if (targets.count == 0)
             list_transition({relid, column, from, nullptr, nullptr, is_initial}, output);
         for (const char* to : targets)

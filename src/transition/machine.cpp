@@ -56,7 +56,7 @@ static const char* allowed_json(const StateMachine* machine, const char* from) {
 
 static bool has_arguments(const Trigger* trigger) {
     return (argument_count(trigger) == 4 || argument_count(trigger) == 5) &&
-           is_transitions(trigger->tgargs[1]) &&
+           is_name(trigger->tgargs[0]) && is_transitions(trigger->tgargs[1]) &&
            (trigger->tgargs[2][0] == '\0' || is_states(trigger->tgargs[2])) &&
            (strcmp(trigger->tgargs[3], kAllowRepeats) == 0 ||
             strcmp(trigger->tgargs[3], kRejectRepeats) == 0);
@@ -90,6 +90,7 @@ bool can_be_state(Oid type) {
 }
 
 bool read_declaration(StateMachine* machine, Oid relid, const Trigger* trigger) {
+    name_argument(trigger, 0, &machine->name);
     if (!has_arguments(trigger) || !read_guards(machine, relid, trigger))
         return false;
     machine->transitions = parse_declaration(trigger->tgargs[1]);
@@ -97,31 +98,6 @@ bool read_declaration(StateMachine* machine, Oid relid, const Trigger* trigger) 
         machine->initial = parse_declaration(trigger->tgargs[2]);
     machine->rejects_repeats = strcmp(trigger->tgargs[3], kRejectRepeats) == 0;
     return true;
-}
-
-StateMachine read_state_machine(Oid relid, TupleDesc columns, const Trigger* trigger) {
-    StateMachine result = {};
-    StateMachine* machine = &result;
-    machine->trigger = pstrdup(trigger->tgname);
-    name_argument(trigger, 0, &machine->name);
-    machine->is_clone = trigger->tgisclone;
-    machine->enabled = trigger->tgenabled;
-    machine->well_formed = read_declaration(machine, relid, trigger);
-    if (!machine->well_formed)
-        return result;
-    AttrNumber column = find_attribute(columns, NameStr(machine->name));
-    if (column == InvalidAttrNumber || !can_be_state(TupleDescAttr(columns, column - 1)->atttypid))
-        return result;
-    machine->column = column;
-    machine->type = TupleDescAttr(columns, machine->column - 1)->atttypid;
-    machine->base_type = getBaseType(machine->type);
-    machine->typmod = TupleDescAttr(columns, machine->column - 1)->atttypmod;
-    machine->takes_datum = machine->typmod < 0 && get_typlen(machine->type) > 0;
-    Oid output;
-    bool is_varlena;
-    getTypeOutputInfo(machine->type, &output, &is_varlena);
-    fmgr_info_cxt(output, &machine->output, CurrentMemoryContext);
-    return result;
 }
 
 bool may_start(const StateMachine* machine, const char* state) {
@@ -139,6 +115,31 @@ bool may_move(const StateMachine* machine, const char* from, const char* to) {
                                            : is_declared(machine, to);
     JsonbContainer* targets = targets_of(machine, from);
     return targets != nullptr && contains_state(targets, to);
+}
+
+// Adds the texts of all arrays in it, each once.
+static List* add_states(List* states, JsonbContainer* container) {
+    JsonbIterator* iterator = JsonbIteratorInit(container);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;)
+        if (token == WJB_ELEM || token == WJB_KEY)
+            states = list_append_unique(
+                states, makeString(pnstrdup(value.val.string.val, value.val.string.len)));
+    return states;
+}
+
+List* states_after(const StateMachine* machine, const char* from) {
+    JsonbContainer* container = nullptr;
+    if (from != nullptr)
+        container = targets_of(machine, from);
+    else
+        container = &(machine->initial != nullptr ? machine->initial : machine->transitions)->root;
+    List* states = container != nullptr ? add_states(NIL, container) : NIL;
+    ListCell* cell;
+    foreach (cell, states)
+        lfirst(cell) = strVal(lfirst(cell));
+    return states;
 }
 
 static char* print_state(Oid base_type, FmgrInfo* output, Datum value) {
@@ -198,10 +199,7 @@ Datum state_value(Relation rel, const StateMachine* machine, Datum value, Oid ty
 }
 
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {
-    if (!machine->well_formed)
-        raise_forged(rel, machine->trigger, "define_transitions");
-    if (machine->twin != nullptr)
-        raise_twins(rel, machine->trigger, machine->twin, "define_transitions");
+    require_own(rel, machine, "define_transitions");
     if (machine->column == InvalidAttrNumber)
         ereport(
             ERROR,

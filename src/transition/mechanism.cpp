@@ -1,4 +1,4 @@
-#include "transition/mechanism.h"
+#include "table/mechanism.h"
 
 #include "table/settings_json.h"
 #include "transition/define.h"
@@ -48,8 +48,7 @@ static Jsonb* guards_of(const StateMachine& machine) {
 
 static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     StateMachine machine = {};
-    if (argument_count(trigger) == 0 || trigger->tgargs[0][0] == '\0' ||
-        !read_declaration(&machine, relid, trigger))
+    if (!read_declaration(&machine, relid, trigger))
         return Reading::kForged;
     JsonObject arguments;
     arguments.add("transitions", machine.transitions);

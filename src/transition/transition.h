@@ -19,6 +19,7 @@
 
 #include "table/key.h"
 #include "table/relation.h"
+#include "table/trigger.h"
 
 namespace interlock::inline server {
 class Arguments;
@@ -28,10 +29,7 @@ namespace interlock::transition {
 
 struct Guard; // transition/guard.h
 
-struct StateMachine {
-    const char* trigger;
-    const char* twin; // another trigger for the same; null: none, as it should be
-    bool well_formed; // false: its arguments are not as define_transitions writes them
+struct StateMachine : OwnTrigger {
     NameData name;
     AttrNumber column; // InvalidAttrNumber when the column is gone or has another type
     Oid type;
@@ -45,8 +43,6 @@ struct StateMachine {
     Jsonb* guarded; // {"from": {"to": 0}}, the numbers of guards, or null
     const Guard* guards;
     int guard_count;
-    bool is_clone; // the trigger belongs to the partitioned parent
-    char enabled;  // tgenabled
 };
 
 struct StateMachines {
@@ -63,16 +59,15 @@ inline StateMachines machines_of(const TableInfo* info) {
     return machines != nullptr ? *machines : StateMachines{};
 }
 
-// A trigger's arguments as a machine.
-StateMachine read_state_machine(Oid relid, TupleDesc columns, const Trigger* trigger);
-
-// What it says without the columns of the table; false when it is not as define_transitions writes
-// it.
+// Reads the arguments of a trigger; false when they are not as define_transitions writes them. What
+// the columns of the table say is left out.
 bool read_declaration(StateMachine* machine, Oid relid, const Trigger* trigger);
 
 // The text of a declaration that becomes an argument of the trigger; raises 54000 when it is too
 // long.
 char* declaration_text(const char* argument, Jsonb* json);
+
+extern const Mechanism kTransitionMechanism;
 
 // And back; for a text whose syntax was checked (transition/text.h).
 Jsonb* parse_declaration(const char* text);
@@ -99,6 +94,9 @@ const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
 // not a state.
 bool may_start(const StateMachine* machine, const char* state);
 bool may_move(const StateMachine* machine, const char* from, const char* to);
+
+// The states that a row may go to from there, as C strings in the order of the declaration.
+List* states_after(const StateMachine* machine, const char* from);
 
 // Whether transitions or initial states name it.
 bool knows_state(const StateMachine* machine, const char* state);

@@ -104,6 +104,36 @@ COMMENT ON FUNCTION interlock.try_transition(regclass, text, text[], text, jsonb
 COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text[], text, jsonb, name, jsonb) IS
 'As try_transition(regclass, text, text, text, jsonb, name, jsonb), for a key of another type and several states.';
 
+CREATE FUNCTION interlock.next_states(
+    rel regclass, key text, state_column name = NULL, OUT state text, OUT allowed boolean, OUT reason text)
+    RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.next_states(
+    rel regclass, key "any", state_column name = NULL, OUT state text, OUT allowed boolean, OUT reason text)
+    RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.next_states(regclass, text, name) IS
+'Lists the states that the row may go to from its current state, in the order of the declaration. allowed: whether a change of the
+state alone would pass now. reason: what the guard says against it, the error that it raises, or the privilege that the caller
+lacks. Locks nothing, and undoes what a guard writes: a later transition is judged again. Needs SELECT on the columns that are
+read: all of them where a guard is declared. Errors: P0002 no such row, 55000 no transitions, 22023 several state columns.';
+COMMENT ON FUNCTION interlock.next_states(regclass, "any", name) IS
+'As next_states(regclass, text, name), for a key of another type.';
+
+CREATE FUNCTION interlock.next_states_many(
+    rel regclass, keys text, state_column name = NULL, OUT key jsonb, OUT state text, OUT allowed boolean, OUT reason text)
+    RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.next_states_many(
+    rel regclass, keys "any", state_column name = NULL, OUT key jsonb, OUT state text, OUT allowed boolean, OUT reason text)
+    RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.next_states_many(regclass, text, name) IS
+'As next_states, for several rows in one call. keys: an array of the primary key''s type, or a JSON array, as select_for_update
+takes them. A row that does not exist, or that has no next state, has no line. Errors: 55000 no transitions, 22023 several state columns.';
+COMMENT ON FUNCTION interlock.next_states_many(regclass, "any", name) IS
+'As next_states_many(regclass, text, name), for an array of any type, or a jsonb array.';
+
 CREATE FUNCTION interlock_internal.list_transitions(
     OUT rel regclass, OUT state_column name, OUT from_state text, OUT to_state text, OUT guard regprocedure, OUT is_initial boolean)
     RETURNS SETOF record

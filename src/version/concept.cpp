@@ -5,7 +5,6 @@
 #include "table/part.h"
 #include "version/blind.h"
 #include "version/blind_count.h"
-#include "version/mechanism.h"
 #include "version/trigger.h"
 #include "version/version.h"
 
@@ -13,36 +12,33 @@ namespace interlock::version {
 
 int versioning_part;
 
-static void load_versioning(TableInfo* info, const Trigger* trigger) {
-    TupleDesc columns = info->columns;
-    auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
-    versioning->trigger = pstrdup(trigger->tgname);
-    const auto* other = part_of<const Versioning>(info, versioning_part);
-    versioning->twin = other != nullptr ? other->trigger : nullptr;
-    versioning->root = root_of_trigger(info->relid, trigger);
-    if (argument_count(trigger) == 1 ||
-        (argument_count(trigger) > 1 &&
-         parse_blind_updates(trigger->tgargs[1], &versioning->blind_updates)))
-        name_argument(trigger, 0, &versioning->name);
-    versioning->is_clone = trigger->tgisclone;
-    versioning->enabled = trigger->tgenabled;
-    AttrNumber column = find_attribute(columns, NameStr(versioning->name));
-    if (column != InvalidAttrNumber) {
-        Form_pg_attribute attribute = TupleDescAttr(columns, column - 1);
-        if (token_kind_of(attribute->atttypid, &versioning->kind)) {
-            versioning->column = column;
-            info->maintained = bms_add_member(info->maintained, column);
-        }
-        versioning->typmod = attribute->atttypmod;
-        versioning->nullable = !has_no_nulls(columns, column);
+static void find_column(TableInfo* info, Versioning* versioning) {
+    AttrNumber column = find_attribute(info->columns, NameStr(versioning->name));
+    if (column == InvalidAttrNumber)
+        return;
+    Form_pg_attribute attribute = TupleDescAttr(info->columns, column - 1);
+    if (token_kind_of(attribute->atttypid, &versioning->kind)) {
+        versioning->column = column;
+        info->maintained = bms_add_member(info->maintained, column);
     }
-    for (int i = 2; i < argument_count(trigger); i++) {
-        CHECK_FOR_INTERRUPTS(); // a stranger may have given it thousands
-        AttrNumber ignored = find_attribute(columns, trigger->tgargs[i]);
+    versioning->typmod = attribute->atttypmod;
+    versioning->nullable = !has_no_nulls(info->columns, column);
+}
+
+static void load_versioning(TableInfo* info, const Trigger* trigger) {
+    auto* versioning = add_part<Versioning>(info, versioning_part, trigger);
+    VersionSettings settings;
+    versioning->well_formed = read_settings(trigger, &settings);
+    if (!versioning->well_formed)
+        return;
+    namestrcpy(&versioning->name, settings.column);
+    versioning->blind_updates = settings.blind_updates;
+    find_column(info, versioning);
+    for (const char* name : settings.ignored) {
+        AttrNumber ignored = find_attribute(info->columns, name);
         if (ignored != InvalidAttrNumber)
             versioning->ignored = bms_add_member(versioning->ignored, ignored);
     }
-    info->parts[versioning_part] = versioning;
 }
 
 // Columns that our other triggers set are not content of the row.

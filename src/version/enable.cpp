@@ -18,10 +18,7 @@ constexpr const char* kTriggerName = "zzz_interlock_version";
 namespace {
 
 // The arguments of enable_versioning.
-struct Request {
-    const char* column;
-    NameList ignored;
-    BlindUpdates blind_updates;
+struct Request : VersionSettings {
     int16 events; // that are checked, of INSERT and UPDATE
 };
 
@@ -259,25 +256,20 @@ static const char* trigger_name(Relation rel, const TableInfo* info) {
         return kTriggerName;
     }
     if (present->twin != nullptr)
-        raise_twins(rel, present->twin, present->trigger, "enable_versioning");
+        raise_twins(rel, present->trigger, present->twin, "enable_versioning");
     return pstrdup(present->trigger);
 }
 
 static void create_version_trigger(Oid relid, const char* table, const char* trigger,
                                    const Request& request) {
-    StringInfoData text;
-    initStringInfo(&text);
-    appendStringInfo(
-        &text,
-        "CREATE OR REPLACE TRIGGER %s BEFORE %sUPDATE OR DELETE ON %s FOR EACH ROW "
-        "EXECUTE FUNCTION %s(%s, %s",
-        quote_identifier(trigger), (request.events & TRIGGER_TYPE_INSERT) != 0 ? "INSERT OR " : "",
-        table, own_trigger_function_name("version_trigger"), quote_literal_cstr(request.column),
-        quote_literal_cstr(blind_updates_name(request.blind_updates)));
-    for (int i = 0; i < request.ignored.count; i++)
-        appendStringInfo(&text, ", %s", quote_literal_cstr(request.ignored[i]));
-    appendStringInfoChar(&text, ')');
-    replace_trigger(relid, trigger, text.data);
+    bool on_insert = (request.events & TRIGGER_TYPE_INSERT) != 0;
+    replace_trigger(
+        relid, trigger,
+        psprintf("CREATE OR REPLACE TRIGGER %s BEFORE %sUPDATE OR DELETE ON %s FOR EACH ROW "
+                 "EXECUTE FUNCTION %s(%s)",
+                 quote_identifier(trigger), on_insert ? "INSERT OR " : "", table,
+                 own_trigger_function_name("version_trigger"),
+                 arguments_sql(trigger_arguments(request))));
 }
 
 } // namespace interlock::version

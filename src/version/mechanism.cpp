@@ -1,21 +1,33 @@
-#include "version/mechanism.h"
+#include "table/mechanism.h"
 
-#include "statement/blind_updates.h"
 #include "table/settings_json.h"
-#include "table/trigger.h"
+#include "version/version.h"
 
 namespace interlock::version {
 
-// As load_versioning() reads it.
+bool read_settings(const Trigger* trigger, VersionSettings* settings) {
+    if (argument_count(trigger) < 2 ||
+        !parse_blind_updates(trigger->tgargs[1], &settings->blind_updates))
+        return false;
+    settings->column = pstrdup(trigger->tgargs[0]);
+    settings->ignored = arguments_from(trigger, 2);
+    return is_name(settings->column);
+}
+
+List* trigger_arguments(const VersionSettings& settings) {
+    List* arguments = add_argument(NIL, settings.column);
+    arguments = add_argument(arguments, blind_updates_name(settings.blind_updates));
+    return add_names(arguments, settings.ignored);
+}
+
 static Reading read(Oid, const Trigger* trigger, Setting* setting) {
-    BlindUpdates blind_updates = BlindUpdates::kAllow;
-    if (argument_count(trigger) == 0 || trigger->tgargs[0][0] == '\0' ||
-        (argument_count(trigger) > 1 && !parse_blind_updates(trigger->tgargs[1], &blind_updates)))
+    VersionSettings settings;
+    if (!read_settings(trigger, &settings))
         return Reading::kForged;
     JsonObject arguments;
-    arguments.add("version_column", trigger->tgargs[0]);
-    arguments.add_texts("ignore_columns", trigger->tgargs + 2, Max(0, argument_count(trigger) - 2));
-    arguments.add("blind_updates", blind_updates_name(blind_updates));
+    arguments.add("version_column", settings.column);
+    arguments.add_texts("ignore_columns", settings.ignored.names, settings.ignored.count);
+    arguments.add("blind_updates", blind_updates_name(settings.blind_updates));
     setting->arguments = arguments.finish();
     return Reading::kFound;
 }

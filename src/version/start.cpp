@@ -33,17 +33,10 @@ static Oid known_start(const TableInfo* info) {
     return versioning->start;
 }
 
-static char* sequence_name(Oid sequence) {
-    return quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)),
-                                      get_rel_name(sequence));
-}
-
-static char* table_name(Oid relid) { return sequence_name(relid); }
-
 // For ALTER TABLE: without those that inherit, which have versions and a start of their own.
 static char* with_partitions(Oid relid) {
     const char* only = get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE ? "" : "ONLY ";
-    return psprintf("%s%s", only, table_name(relid));
+    return psprintf("%s%s", only, qualified_name(relid));
 }
 
 // The default of a table that was moved still has the name that its start had there.
@@ -68,7 +61,7 @@ static char* create_sequence(Oid relid, const char* column) {
     if (owner != GetUserId()) // an administrator; the server wants one owner for both
         run_command(psprintf("ALTER SEQUENCE %s OWNER TO %s", sequence,
                              quote_identifier(GetUserNameFromId(owner, false))));
-    run_command(psprintf("ALTER SEQUENCE %s OWNED BY %s.%s", sequence, table_name(relid),
+    run_command(psprintf("ALTER SEQUENCE %s OWNED BY %s.%s", sequence, qualified_name(relid),
                          quote_identifier(column)));
     run_command(
         psprintf("GRANT SELECT ON SEQUENCE %s TO PUBLIC", sequence)); // the default reads it
@@ -129,11 +122,8 @@ static Oid versioned_root(Oid relid) {
     Oid root = relid;
     if (!get_rel_relispartition(relid))
         return root;
-    Oid function = own_trigger_function("version_trigger");
-    each_trigger(relid, [&](const CatalogTriggers&, HeapTuple, Oid, const Trigger* trigger) {
-        if (trigger->tgfoid == function)
-            root = root_of_trigger(relid, trigger);
-    });
+    each_trigger_of("version_trigger", relid,
+                    [&](Oid, const Trigger* trigger) { root = root_of_trigger(relid, trigger); });
     return root;
 }
 
@@ -171,7 +161,7 @@ int64 present_start(const TableInfo* info) {
 
 bool lacks_start(Oid relid, AttrNumber column, const char* named) {
     Oid sequence = owned_sequence(relid, column);
-    return !OidIsValid(sequence) || strcmp(sequence_name(sequence), named) != 0 ||
+    return !OidIsValid(sequence) || strcmp(qualified_name(sequence), named) != 0 ||
            !is_recorded(relid, column, sequence) || has_other_defaults(relid, column, named);
 }
 
@@ -182,7 +172,7 @@ void create_start(Oid relid, const char* column) {
     int64 former = Min(former_start(relid, column), highest_start(kind));
     Oid present = owned_sequence(relid, number);
     const char* sequence =
-        OidIsValid(present) ? sequence_name(present) : create_sequence(relid, column);
+        OidIsValid(present) ? qualified_name(present) : create_sequence(relid, column);
     const char* literal = quote_literal_cstr(sequence);
     as_owner_of(relid, [&] { raise_start(owned_sequence(relid, number), former); });
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s(%s)",
@@ -200,7 +190,7 @@ void drop_start(Oid relid, const char* column, Oid sequence) {
     // write the same default for a table of its own.
     if (name != nullptr && is_in_default(name))
         return;
-    char* drop = psprintf("DROP SEQUENCE %s", sequence_name(sequence));
+    char* drop = psprintf("DROP SEQUENCE %s", qualified_name(sequence));
     ErrorData* error = attempt([&] { run_command(drop); });
     if (error != nullptr && error->sqlerrcode != ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST)
         ReThrowError(error);

@@ -2,9 +2,12 @@
 //
 // The default names the sequence as text, since tools for schemas create the table before it. The
 // text is not looked up as a name: the sequence counts that belongs to a column whose default has
-// the text, wherever it was moved since. Of several the highest counts. Any role can make such a
-// column, so that those which create_start has not recorded raise the start to 2^30 at most, and
-// raise no error. Without any, rows start at 1.
+// the text, wherever it was moved since. If several sequences do, the highest value counts. If none
+// does, rows start at 1.
+//
+// Any role can make such a column. A sequence is therefore trusted only if create_start has
+// recorded it, the text is its current name, and nobody else owns another recorded sequence for the
+// text. The other sequences raise the start to 2^30 at most, and reading them raises no error.
 
 #include "version/start.h"
 
@@ -21,7 +24,7 @@ namespace {
 
 struct Candidate {
     Oid sequence;
-    bool is_recorded;
+    bool is_trusted;
 };
 
 // The only candidate for a text.
@@ -117,14 +120,22 @@ static void each_default(const char* name, Visit&& visit) {
     table_close(catalog, AccessShareLock);
 }
 
-// The lock of those that may be another role's is that of SELECT, which does not conflict with
+// A sequence that may be another role's is locked as SELECT locks it, which does not conflict with
 // ALTER SEQUENCE.
 static int64 value_of(const Candidate& candidate) {
-    if (candidate.is_recorded)
+    if (candidate.is_trusted)
         return Min(value_for_reader(candidate.sequence), highest_start(TokenKind::kBigint));
     int64 value = 0;
     (void)read_if_possible(candidate.sequence, AccessShareLock, &value);
     return Min(value, highest_start(TokenKind::kInteger));
+}
+
+// False when it is dropped meanwhile.
+static bool is_current_name(Oid sequence, const char* name) {
+    const char* schema = get_namespace_name(get_rel_namespace(sequence));
+    const char* own = get_rel_name(sequence);
+    return schema != nullptr && own != nullptr &&
+           strcmp(quote_qualified_identifier(schema, own), name) == 0;
 }
 
 namespace {
@@ -134,9 +145,18 @@ struct Candidates {
     List* sequences = NIL;
     List* recorded = NIL;
 
-    Candidate at(int i) const {
+    bool have_one_owner() const {
+        ListCell* cell;
+        foreach (cell, recorded)
+            if (owner_of_table(lfirst_oid(cell)) != owner_of_table(linitial_oid(recorded)))
+                return false;
+        return true;
+    }
+    Candidate at(int i, const char* name) const {
         Oid sequence = list_nth_oid(sequences, i);
-        return {sequence, list_member_oid(recorded, sequence)};
+        bool is_trusted = list_member_oid(recorded, sequence) && have_one_owner() &&
+                          is_current_name(sequence, name);
+        return {sequence, is_trusted};
     }
 };
 
@@ -189,10 +209,10 @@ static int64 search_start(const char* name) {
     require_name(name);
     Candidates found = find_candidates(name);
     if (list_length(found.sequences) == 1)
-        note_known(name, found.at(0), changes);
+        note_known(name, found.at(0, name), changes);
     int64 highest = 0;
     for (int i = 0; i < list_length(found.sequences); i++)
-        highest = Max(highest, value_of(found.at(i)));
+        highest = Max(highest, value_of(found.at(i, name)));
     return highest;
 }
 

@@ -27,11 +27,7 @@ bool token_kind_of(Oid type, TokenKind* kind) {
 
 const Versioning* usable_versioning(Relation rel, const TableInfo* info) {
     const Versioning* versioning = versioning_of(info);
-    if (versioning == nullptr || NameStr(versioning->name)[0] == '\0')
-        raise_forged(rel, versioning != nullptr ? versioning->trigger : "version_trigger",
-                     "enable_versioning");
-    if (versioning->twin != nullptr)
-        raise_twins(rel, versioning->twin, versioning->trigger, "enable_versioning");
+    require_own(rel, versioning, "enable_versioning");
     if (versioning->column == InvalidAttrNumber)
         ereport(
             ERROR,

@@ -13,6 +13,7 @@
 #include "statement/blind_updates.h"
 #include "table/key.h"
 #include "table/relation.h"
+#include "table/trigger.h"
 
 namespace interlock::inline execution {
 class Expressions;
@@ -23,13 +24,21 @@ namespace interlock::version {
 
 enum class TokenKind : uint8 { kInteger, kBigint, kTimestamp, kTimestamptz };
 
-// The configuration that the trigger's arguments hold: the column, what happens to blind updates,
-// then the ignored columns.
-struct Versioning {
-    const char* trigger;
-    const char* twin; // another trigger for the same; null: none, as it should be
-    Oid root;      // the table that it is enabled on: this one, or one that this is a partition of
-    NameData name; // empty: a trigger that enable_versioning did not make
+// What the arguments of the trigger say: the column, what happens to blind updates, then the
+// ignored columns.
+struct VersionSettings {
+    const char* column;
+    BlindUpdates blind_updates;
+    NameList ignored;
+};
+
+// False when they are not as enable_versioning writes them.
+bool read_settings(const Trigger* trigger, VersionSettings* settings);
+List* trigger_arguments(const VersionSettings& settings);
+extern const Mechanism kVersionMechanism;
+
+struct Versioning : OwnTrigger {
+    NameData name;
     AttrNumber column; // InvalidAttrNumber when the column is gone or has another type
     TokenKind kind;
     int32 typmod;
@@ -37,8 +46,6 @@ struct Versioning {
     bool has_ignored;
     Bitmapset* ignored; // attribute numbers
     BlindUpdates blind_updates;
-    char enabled;      // tgenabled
-    bool is_clone;     // the trigger belongs to the partitioned parent
     mutable Oid start; // as it was found last (version/start.h)
 };
 

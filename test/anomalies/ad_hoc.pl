@@ -355,6 +355,6 @@ anomaly 'An undo that writes old values', loses => 'every level',
 # The session ends in the middle of its work.
 sub dies { my ($session) = @_; return given("SELECT pg_terminate_backend($session->{pid}, 600000)"); }
 
-heading_is_tested('Transactions made by hand');
+heading_is_tested('Ad hoc transactions');
 
 1;

@@ -8,7 +8,7 @@ CREATE TEMP TABLE documented (name text PRIMARY KEY, types text[]) ON COMMIT DRO
 INSERT INTO documented VALUES
     ('acquire_lease', '{text,interlock.seconds,interlock.seconds,text,text,text,boolean,interlock.seconds,boolean}'),
     ('acquire_leases', '{text[],interlock.seconds,interlock.seconds,text,text,text,boolean}'),
-    ('acquire_permit', '{text,integer,interlock.seconds,interlock.seconds,text}'),
+    ('acquire_permit', '{text,integer,interlock.seconds,interlock.seconds,text,text,boolean,boolean}'),
     ('adjust', '{regclass,text,name,numeric,interlock.seconds}'),
     ('advise', '{regclass}'),
     ('any_version', '{text}'),
@@ -69,6 +69,8 @@ INSERT INTO documented VALUES
     ('lock_keys', '{text[],text,interlock.seconds,text}'),
     ('lock_row', '{regclass,text,text,interlock.seconds,text}'),
     ('lock_rows', '{regclass,text,text,interlock.seconds,text}'),
+    ('next_states', '{regclass,text,name}'),
+    ('next_states_many', '{regclass,text,name}'),
     ('own_columns', '{regclass,text,name[],text}'),
     ('release_columns', '{regclass,name[]}'),
     ('release_lease', '{text,bigint,text}'),

@@ -78,7 +78,7 @@ INSERT INTO heir (id, lock_status, lock_by) VALUES (3, 1, 'nobody');
 SELECT rel, key FROM interlock.row_locks WHERE rel <> 'sheet'::regclass ORDER BY rel::text, key->'id';
 -- two triggers on one table show its rows once
 CREATE TRIGGER twice BEFORE INSERT ON page FOR EACH ROW
-    EXECUTE FUNCTION interlock_internal.marker_trigger('1', 'enforce', 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason');
+    EXECUTE FUNCTION interlock_internal.marker_trigger('1 microseconds', 'enforce', 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason');
 SELECT rel, key FROM interlock.row_locks WHERE rel = 'page'::regclass ORDER BY key->'id';
 DROP TRIGGER twice ON page;
 DROP TABLE heir, sheet;

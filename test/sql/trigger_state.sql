@@ -70,7 +70,7 @@ SELECT interlock.enable_versioning('renamed', blind_updates => 'reject'), interl
 SELECT tgname FROM pg_trigger WHERE tgrelid = 'renamed'::regclass ORDER BY 1;
 -- and another one for the same, which a role with TRIGGER can make, is refused
 INSERT INTO renamed VALUES (1);
-CREATE TRIGGER zzzz BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id');
+CREATE TRIGGER zzzz BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id', 'allow');
 UPDATE renamed SET status = 'paid' WHERE version = 1;
 SELECT interlock.versioned_update('renamed', 1, 1, '{"status": "paid"}');
 SELECT interlock.enable_versioning('renamed');

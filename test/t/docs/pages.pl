@@ -13,6 +13,9 @@ $node->init;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'");
 $node->start;
 
+# The role of the reader's application
+$node->safe_psql('postgres', 'CREATE ROLE app LOGIN');
+
 my %examples;
 # The runbook needs its incidents: overview/runbook_prometheus.pl.
 for my $page ('README.md', grep { !m{/runbook\.md$} } glob('docs/*.md docs/*/*.md'))

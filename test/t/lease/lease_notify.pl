@@ -107,6 +107,26 @@ tries('ann is notified, acquired, ben is notified, acquired', 'LEA-2, SEC-9: the
 });
 is(query($one, q(SELECT used FROM interlock.usage WHERE what = 'leases' AND role IS NULL)), 0, 'no ticket is left');
 
+# Of two permits both are taken: the first who asked is notified when one of them is released, and not before.
+tries('nobody, ann is notified, acquired, ben is notified, acquired', 'LEA-51: those who ask for a permit are notified one after the other', sub {
+    my ($key) = @_;
+    my $permit = sub { query($one, "SELECT coalesce(token, ticket), outcome FROM interlock.acquire_permit('$key', 2, '10 min', holder => '$_[0]', notify => true)"); @{ $one->{rows}[0] } };
+    my @tokens = map { ($permit->($_))[0] } 'one', 'two';
+    my %asked = map { ($permit->($_))[0] => $_ } 'ann', 'ben';
+    forget_notifications();
+    $permit->($_) for 'ann', 'ben';
+    query($listener, 'SELECT 1');
+    my @seen = @{ $listener->{notifications} // [] } ? 'somebody' : 'nobody';
+    for my $holder ('ann', 'ben')
+    {
+        release($key, shift @tokens);
+        my $number = next_notification();
+        push @seen, "$asked{$number} is notified", ($permit->($holder))[1];
+    }
+    query($one, "SELECT interlock.break_leases('$key', 'test', current_user)");
+    return join ', ', @seen;
+});
+
 # --- Behind sessions that wait --------------------------------------------------------------------------------------------
 
 # A ticket counts in its database, too.

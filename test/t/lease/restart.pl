@@ -22,7 +22,7 @@ $node->start;
 my $database;
 
 # The leases of one database have nothing to do with those of another: each has a grace of its own.
-# Keys of a database share floors of tokens, by a hash of both (src/lease/service.cpp). With an OID of its own choice two keys
+# Keys of a database share floors of tokens, by a hash of both (src/lease/database.cpp). With an OID of its own choice two keys
 # of a test could share one in some builds, and what one loses cannot be reclaimed by the other.
 my $next_oid = 200_000;
 

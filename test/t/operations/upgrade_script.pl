@@ -151,18 +151,30 @@ SKIP:
 
     my ($major, $minor, $patch) = split /\./, $version;
     my ($next, $later) = map { "$major.$minor." . ($patch + $_) } 1, 2;
-    my $change = <<'SQL';
+    my $column = "ALTER TABLE interlock.idempotency ADD COLUMN simulated_change text;\n";
+    my $change = <<"SQL";
 CREATE FUNCTION interlock.simulated_change(n integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT n';
 COMMENT ON FUNCTION interlock.simulated_change(integer) IS 'For a test.';
 REVOKE EXECUTE ON FUNCTION interlock.simulated_change(integer) FROM PUBLIC;
-ALTER TABLE interlock.idempotency ADD COLUMN simulated_change text;
+$column
 SQL
-    install($next, "$script$change");
+    # a view and a function that are there before are to change, too
+    my $changed = $script =~ s{(CREATE VIEW interlock\.usage AS SELECT \*)}{$1, 1 AS simulated_change}r =~ s{(CREATE FUNCTION interlock_internal\.has_column[^;]*? STABLE STRICT)}{$1 COST 77}r;
+    like($changed, qr/1 AS simulated_change.*COST 77|COST 77.*1 AS simulated_change/s, 'a view and a function differ');
+    install($next, "$changed$change");
     create('fresh', $next);
     my $fresh = catalog($node, 'fresh');
     isnt(difference($fresh, $present), '', 'the install script of a new version has other objects');
 
-    install("$version--$next", $change);
+    my $work = PostgreSQL::Test::Utils::tempdir();
+    my $write = sub { my ($name, $text) = @_; append_to_file("$work/$name", $text); return "$work/$name"; };
+    my @scripts = ($write->('old.sql', $script), $write->('new.sql', "$changed$change"));
+    my (undef, $says) = run_command([ 'script/upgrade-script', @scripts, $write->('nothing.sql', '') ]);
+    like($says, qr/new: ALTER TABLE interlock\.idempotency/, 'REL-2: script/upgrade-script says what has to be written by hand');
+    (undef, $says) = run_command([ 'script/upgrade-script', reverse(@scripts), $write->('back.sql', '') ]);
+    like($says, qr/gone: FUNCTION interlock\.simulated_change/, 'REL-2: and what has to be dropped');
+    command_ok([ 'script/upgrade-script', @scripts, $write->('upgrade.sql', $column) ], 'REL-2: it writes the rest');
+    install("$version--$next", slurp_file("$work/upgrade.sql"));
     create('complete', $version);
     fill('complete');
     upgrade('complete', $next, 'simulated');
