@@ -81,7 +81,7 @@ append_to_file($view, qq(SET client_min_messages = error;\nSELECT count(*), coun
 $node->command_ok([ 'pgbench', '-n', '-c', 6, '-t', 60, '-f', "$ddl\@1", '-f', "$view\@2", $node->connstr('source') ], 'CFG-5: tables that are made and dropped while they are listed');
 
 # Many tables.
-my $tables = 10_000;
+my $tables = 2_000;
 $node->safe_psql('postgres', qq(
     CREATE EXTENSION pg_interlock;
     CREATE SCHEMA many;
@@ -95,7 +95,7 @@ $node->safe_psql('postgres', qq(
     END \$\$;));
 $node->safe_psql('postgres', 'CALL make_tables()');
 is($node->safe_psql('postgres', 'ANALYZE pg_catalog.pg_trigger, pg_catalog.pg_class, pg_catalog.pg_attribute; SELECT count(*), count(DISTINCT rel), bool_and(enforced), min(cardinality(findings)), max(settings::text) FROM interlock.guards'),
-    "$tables|$tables|t|1|{\"blind_updates\": \"allow\", \"ignore_columns\": [], \"version_column\": \"v\"}", 'CFG-4: ten thousand tables');
+    "$tables|$tables|t|1|{\"blind_updates\": \"allow\", \"ignore_columns\": [], \"version_column\": \"v\"}", 'CFG-4: two thousand tables');
 
 # A server without preload: what needs it is found, with what to do.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
