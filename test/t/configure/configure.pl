@@ -78,7 +78,7 @@ SELECT pg_advisory_unlock(:n);
 ));
 my $view = $node->basedir . '/view.sql';
 append_to_file($view, qq(SET client_min_messages = error;\nSELECT count(*), count(g.settings), count(g.findings) FROM interlock.guards g;\n));
-$node->command_ok([ 'pgbench', '-n', '-c', 6, '-t', 60, '-f', "$ddl\@1", '-f', "$view\@2", $node->connstr('source') ], 'CFG-5: tables that are made and dropped while they are listed');
+$node->command_ok([ 'pgbench', '-n', '-c', 6, '-t', 20, '-f', "$ddl\@1", '-f', "$view\@2", $node->connstr('source') ], 'CFG-5: tables that are made and dropped while they are listed');
 
 # Many tables.
 my $tables = 2_000;
