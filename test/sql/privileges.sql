@@ -1,7 +1,6 @@
 -- Every object of the extension: its kind, its owner, whose rights it runs with, and what roles other
 -- than its owner may do with it. A line that changes here changes what a role can do: SECURITY.md says
 -- why each grant is there.
-\pset format unaligned
 \pset tuples_only on
 SET search_path = pg_catalog;
 
