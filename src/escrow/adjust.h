@@ -1,4 +1,4 @@
-// What adjust, try_adjust and reserve have in common: a part that is tested.
+// What adjust, try_adjust and reserve have in common: a delta that is tested.
 #pragma once
 
 #include "escrow/change.h"
@@ -6,11 +6,8 @@
 
 namespace interlock::escrow {
 
-enum class AdjustOutcome : uint8 { kAdjusted, kInsufficient, kPending, kNotFound };
-
 struct Adjustment {
     EscrowCounter* counter;
-    Part part;
     Deadline deadline;
     bool in_row;       // memory may not be used
     bool has_policies; // row security holds for the caller
@@ -20,11 +17,11 @@ struct Adjustment {
 };
 
 // Reads the arguments rel, key and column_name, and argument `wait`, opens the table and checks
-// what the caller may do. `verb` is for the errors of read-only transactions. The part is empty.
+// what the caller may do. `verb` is for the errors of read-only transactions.
 Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wait);
 
-// Enters the part (E1), in memory or in the row, with the outcome when that was done or `wait` has
-// passed.
-AdjustOutcome adjust_in_time(Adjustment* call);
+// Enters the delta (E1), in memory or in the row, with the verdict when that was done or `wait` has
+// passed: never kNoEntry.
+Verdict adjust_in_time(Adjustment* call, const Delta& delta);
 
 } // namespace interlock::escrow

@@ -39,27 +39,30 @@ bool sees_row(const EscrowCounter& counter);
 EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const EscrowColumn* column,
                                int64 id, text* name);
 
-// Loads the entry (E6), under the lock of the row, which ends with a subtransaction. False: the
-// counter cannot have an entry now; or the row is locked, and the call does not wait.
-bool load_entry(const EscrowCounter& counter, bool wait,
-                CountedKind counted_as = CountedKind::kNone);
+// Finds the id of the counter, which then stays: call it in the gate. Where the counter has none
+// yet, another session may create it until the row is locked.
+void find_id(EscrowCounter* counter);
 
-// Tests the part in memory, and notes what was granted (E1). kNoEntry: there is none. Only of one
-// that is pending `after` has what is open without this transaction's own.
-Verdict grant_part(const EscrowCounter& counter, const Part& part, CounterState* after);
+// A delta gets into a counter in one of three ways, each in the gate. Of a verdict that is pending
+// `after` has what is open without this transaction's own.
+//
+// In memory (E1): the entry is loaded where there is none, and the part is in the journal.
+// kNoEntry: the counter can have no entry now.
+Verdict change_in_memory(EscrowCounter* counter, const Delta& delta, CounterState* after);
 
-// The direct path (E13), under the lock of the row, whose column has `value`: tests the part, and
-// returns in *value what the row gets, with the parts that are visible.
-Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, CounterState* after);
+// In the row (E13), under its lock, where its column has `value`: returns in *value what the row
+// gets, with the parts that are visible.
+Verdict change_in_row(EscrowCounter* counter, const Delta& delta, int64* value,
+                      CounterState* after);
 
-// The same for a row that cannot be written now, and gets the part in the journal.
-Verdict change_beside_row(EscrowCounter* counter, const Part& part, int64 value,
+// The same for a row that cannot be written now: the part is in the journal.
+Verdict change_beside_row(EscrowCounter* counter, const Delta& delta, int64 value,
                           CounterState* after);
 
-// Enters a part that gives back or keeps what was reserved: it needs no test. As the owner of the
+// Enters a delta that gives back or keeps what was reserved: it needs no test. As the owner of the
 // table. Without an entry the lock of the row, to the end of the transaction, keeps others from
 // loading one. False: the row is locked, and the call does not wait; or there is none.
-bool enter_untested(const EscrowCounter& counter, const Part& part, bool wait);
+bool enter_untested(const EscrowCounter& counter, const Delta& delta, bool wait);
 
 // Writes the value into the row, for the trigger to let it pass. False: there is no such row.
 bool write_value(const EscrowCounter& counter, int64 value);

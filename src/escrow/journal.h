@@ -65,7 +65,7 @@ bool has_parts(Oid rel, const EscrowColumn& column);
 // took before.
 void forget_part_numbers();
 
-void insert_part(const EscrowColumn& column, int64 counter, const Part& part);
+void insert_part(const EscrowColumn& column, int64 counter, const Delta& delta);
 
 // Deletes the parts that the transaction sees, as they came, and adds them to the sum (E9). Under
 // the lock of the row, or of the gate. False: there are more, and it is later than stop_at. It does

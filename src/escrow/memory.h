@@ -31,17 +31,17 @@ struct Effects {
     }
 };
 
-// What a part changes: the value, and what is reserved. A reservation of n is {-n, n}, its
-// confirmation {0, -n}, its cancellation {n, -n}.
-struct Part {
+// What a call does to a counter: to the value, and to what is reserved. A reservation of n is
+// {-n, n}, its confirmation {0, -n}, its cancellation {n, -n}. A part is a delta in the journal.
+struct Delta {
     int64 amount;
     int64 reserved;
 };
 
 // At once, inf loses what it would get back at a rollback, and sup gets what it would lose.
-inline Effects effects_of(const Part& part) {
-    int64 sup = part.amount + part.reserved;
-    return {Max(part.amount, 0), Max(-sup, 0), Max(-part.amount, 0), Max(sup, 0)};
+inline Effects effects_of(const Delta& delta) {
+    int64 sup = delta.amount + delta.reserved;
+    return {Max(delta.amount, 0), Max(-sup, 0), Max(-delta.amount, 0), Max(sup, 0)};
 }
 
 struct EscrowEntry;
@@ -52,7 +52,8 @@ struct FoldTimes {
     TimestampTz changed_at; // the first change that a fold has not seen; 0: none
 };
 
-enum class Verdict : uint8 { kGranted, kPending, kInsufficient, kNoEntry };
+// What a delta gets. kNoEntry: memory cannot say, as it has no entry of the counter.
+enum class Verdict : uint8 { kGranted, kInsufficient, kPending, kNoRow, kNoEntry };
 
 // The values of a counter if its undecided transactions end in the worst and in the best way.
 struct Range {
@@ -76,13 +77,13 @@ bool has_escrow_memory();
 
 // Tests and changes the entry of that epoch, and pins it (E1). A refusal comes after the notes are
 // settled (E5). `after` gets the state then. Raises nothing.
-Verdict grant_in_memory(int64 counter, uint64 epoch, const Part& part, EscrowLimits limits,
+Verdict grant_in_memory(int64 counter, uint64 epoch, const Delta& delta, EscrowLimits limits,
                         EscrowEntry** entry, CounterState* after);
 bool has_entry(int64 counter, uint64 epoch);
 
-// Pins the entry of that epoch for a part that needs no test and is not granted before the commit.
+// Pins the entry of that epoch for a delta that needs no test and is not granted before the commit.
 // False: there is none.
-bool pin_entry(int64 counter, uint64 epoch, const Part& part, EscrowEntry** entry);
+bool pin_entry(int64 counter, uint64 epoch, const Delta& delta, EscrowEntry** entry);
 
 // Applies the effects with which it was pinned, and removes one pin.
 void end_pin(EscrowEntry* entry, const Effects& effects, bool committed);

@@ -7,7 +7,7 @@ namespace interlock::escrow {
 
 // Room for one more item, so that note_grant raises nothing (E1).
 void need_grant_room();
-void note_grant(EscrowEntry* entry, const Part& part);
+void note_grant(EscrowEntry* entry, const Delta& delta);
 Effects own_effects(const EscrowEntry* entry); // of this transaction on the entry
 
 // Rows that the transaction has written itself: their counters are not loaded (E7).
