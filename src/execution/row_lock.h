@@ -19,6 +19,21 @@ struct RowLock {
 // parallel safe leads past.
 void prevent_in_parallel_mode(RowLock lock);
 
+// Locks the version in the slot by lock(place, wait). A wait that is counted is tried without
+// waiting first, to know that it is one.
+template <typename Lock>
+TM_Result lock_counted(LineRef line, LockWaitPolicy wait, TupleTableSlot* slot, Lock&& lock) {
+    ItemPointerData place = slot->tts_tid;
+    ExecClearTuple(slot);
+    if (line.line == nullptr || wait != LockWaitBlock)
+        return lock(place, wait);
+    TM_Result result = lock(place, LockWaitSkip);
+    if (result != TM_WouldBlock)
+        return result;
+    ExecClearTuple(slot);
+    return count_waiting(line, [&] { return lock(place, LockWaitBlock); });
+}
+
 // Adds the clause, if any, to a SELECT; the number distinguishes cached plans of different locks.
 void add_row_lock(Statement* statement, RowLock lock);
 AttrNumber row_lock_number(RowLock lock);
