@@ -72,6 +72,11 @@ OwnTrigger own_trigger(Oid relid, const Trigger* trigger);
 // trigger is gone.
 void require_own(Relation rel, const OwnTrigger* own, const char* maker);
 
+// The name of the trigger to create or replace: that of the one that is there, which may have been
+// renamed, or `name`. Raises 42710 as below, 39P01 for one of two.
+const char* name_to_create(Relation rel, const OwnTrigger* present, const char* name,
+                           const char* subject, const char* maker);
+
 // The arguments from one on.
 NameList arguments_from(const Trigger* trigger, int first);
 
