@@ -165,7 +165,7 @@ BEGIN ATOMIC
     SELECT c.rel, 'tune',
            format('calls wait for a row more than 10 ms on average (%s): docs/guide/hot-rows.md is for numbers that all change, docs/choosing.md for the rest', c.kind),
            format('%s of %s calls, %s in all, since %s', c.waits, c.calls, c.wait_time, c.begin),
-           format('SELECT * FROM interlock.blocking WHERE kind = ''row'' AND rel = %L::regclass', c.rel)
+           format('SELECT * FROM interlock.blocking WHERE kind = ''row'' AND rel OPERATOR(pg_catalog.=) %L::pg_catalog.regclass', c.rel)
       FROM counted c
      WHERE c.kind <> 'escrow' AND c.calls >= 1000 AND c.wait_time / NULLIF(c.calls, 0) > '10 ms'
     UNION ALL
@@ -173,7 +173,7 @@ BEGIN ATOMIC
            'more than half of the calls of the escrow counters are pending: open transactions hold what is left, and may still return it',
            format('%s of %s calls, %s %%, since %s', c.conflicts + c.timeouts, c.calls,
                interlock_internal.percent(c.conflicts + c.timeouts, c.calls), c.begin),
-           format('SELECT key, column_name, remaining, at_most, undecided, reserved FROM interlock.escrow WHERE rel = %L::regclass '
+           format('SELECT key, column_name, remaining, at_most, undecided, reserved FROM interlock.escrow WHERE rel OPERATOR(pg_catalog.=) %L::pg_catalog.regclass '
                   '-- commit soon after adjust, give a wait, or hold goods by reserve with a short ttl', c.rel)
       FROM counted c
      WHERE c.kind = 'escrow' AND c.calls >= 1000 AND interlock_internal.percent(c.conflicts + c.timeouts, c.calls) > 50

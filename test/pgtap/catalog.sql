@@ -123,7 +123,7 @@ SELECT is_empty(
               ('update_with_retry', 'tries again, and answers'),
               ('set_escrow', 'waits for all others, so nothing can be in its way'),
               ('fold_escrow', 'changes no value'),
-              ('row_lock_of', 'reads'), ('row_history', 'reads'), ('row_as_of', 'reads'), ('escrow_value', 'reads'),
+              ('row_lock_of', 'reads'), ('row_history', 'reads'), ('row_as_of', 'reads'), ('escrow_value', 'reads'), ('next_states', 'reads'),
               ('require_lease', 'configures'), ('unrequire_lease', 'configures')) without_twin (name, reason))$$,
     'OPS-15: a function that changes a row has a twin that answers');
 

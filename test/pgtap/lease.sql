@@ -11,9 +11,9 @@ FROM (VALUES
     ('interlock.acquire_lease(text,interlock.seconds,interlock.seconds,text,text,text,boolean,interlock.seconds,boolean)',
      'key text, ttl interlock.seconds DEFAULT ''00:00:30''::interlock.seconds, wait interlock.seconds DEFAULT ''00:00:00''::interlock.seconds, holder text DEFAULT NULL::text, mode text DEFAULT ''exclusive''::text, '
      'bind text DEFAULT ''ttl''::text, resume boolean DEFAULT false, at_least interlock.seconds DEFAULT NULL::interlock.seconds, notify boolean DEFAULT false -> interlock.acquire_lease_result'),
-    ('interlock.acquire_permit(text,integer,interlock.seconds,interlock.seconds,text)',
+    ('interlock.acquire_permit(text,integer,interlock.seconds,interlock.seconds,text,text,boolean,boolean)',
      'key text, capacity integer, ttl interlock.seconds DEFAULT ''00:00:30''::interlock.seconds, wait interlock.seconds DEFAULT ''00:00:00''::interlock.seconds, holder text DEFAULT NULL::text, '
-     'OUT outcome text, OUT token bigint, OUT expires_at timestamp with time zone, OUT holder text -> record'),
+     'bind text DEFAULT ''ttl''::text, resume boolean DEFAULT false, notify boolean DEFAULT false -> interlock.acquire_lease_result'),
     ('interlock.acquire_leases(text[],interlock.seconds,interlock.seconds,text,text,text,boolean)',
      'keys text[], ttl interlock.seconds DEFAULT ''00:00:30''::interlock.seconds, wait interlock.seconds DEFAULT ''00:00:00''::interlock.seconds, holder text DEFAULT NULL::text, '
      'mode text DEFAULT ''exclusive''::text, bind text DEFAULT ''ttl''::text, resume boolean DEFAULT false -> interlock.acquire_leases_result'),
