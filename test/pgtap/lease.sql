@@ -52,7 +52,7 @@ SELECT is(name || ' = ' || boot_val || coalesce(' ' || unit, '') || ', ' || cont
 -- Privileges
 CREATE ROLE lease_plain;
 SELECT function_privs_are('interlock', f::name, string_to_array(a, ','), 'lease_plain', '{EXECUTE}', f || ' is for everybody')
-FROM (VALUES ('acquire_lease', 'text,interlock.seconds,interlock.seconds,text,text,text,boolean,interlock.seconds,boolean'), ('acquire_permit', 'text,integer,interlock.seconds,interlock.seconds,text'), ('acquire_leases', 'text[],interlock.seconds,interlock.seconds,text,text,text,boolean'), ('lease_of', 'text'),
+FROM (VALUES ('acquire_lease', 'text,interlock.seconds,interlock.seconds,text,text,text,boolean,interlock.seconds,boolean'), ('acquire_permit', 'text,integer,interlock.seconds,interlock.seconds,text,text,boolean,boolean'), ('acquire_leases', 'text[],interlock.seconds,interlock.seconds,text,text,text,boolean'), ('lease_of', 'text'),
     ('renew_lease', 'text,bigint,interlock.seconds,text,interlock.seconds'), ('renew_leases', 'text[],bigint[],interlock.seconds,text'), ('release_lease', 'text,bigint,text'), ('assert_lease', 'text,bigint')) f(f, a);
 SELECT function_privs_are('interlock', 'break_lease', '{text,text,boolean}', 'lease_plain', '{}', 'break_lease is for nobody');
 SELECT function_privs_are('interlock', 'break_leases', '{text,text,name}', 'lease_plain', '{}', 'break_leases is for nobody');
