@@ -37,7 +37,7 @@ PG_CPPFLAGS = -I$(HERE)/src -isystem $(includedir_server) -DINTERLOCK_VERSION='"
 # Tests: inputs in test/, outputs of both suites in expected/. A file in sql/
 # must never share its name with a test: pg_regress would run it instead.
 REGRESS = $(basename $(notdir $(call find,test/sql/*.sql)))
-REGRESS_OPTS = --inputdir=$(HERE)/test --load-extension=$(EXTENSION)
+REGRESS_OPTS = --inputdir=$(HERE)/test --launcher=$(HERE)/test/helpers/compact --load-extension=$(EXTENSION)
 ISOLATION = $(basename $(notdir $(call find,test/specs/iso_*.spec)))
 ISOLATION_OPTS = --inputdir=$(abspath $(HERE)/test) --load-extension=$(EXTENSION)
 PROVE_TESTS = test/t/*/*.pl

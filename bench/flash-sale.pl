@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
-# flash-sale.pl: the chart and the table of docs/guide/hot-rows.md, of the sales in examples/flash-sale/results.tsv
-# (examples/flash-sale/run.sh --keep).
+# flash-sale.pl: the chart of docs/guide/hot-rows.md and the tables of docs/internals/performance.md, of the sales in
+# examples/flash-sale/results.tsv (examples/flash-sale/run.sh --keep).
 #
 #   bench/flash-sale.pl           writes both
 #   bench/flash-sale.pl --check   prints what is not as it would write it, or nothing
@@ -17,7 +17,7 @@ exec 'sed', '-n', '2,/^$/s/^# \{0,1\}//p', $0 if ($ARGV[0] // '') eq '--help';
 
 my $root = $0 =~ s{[^/]*$}{..}r;
 my $data = "$root/examples/flash-sale/results.tsv";
-my $page = "$root/docs/guide/hot-rows.md";
+my $page = "$root/docs/internals/performance.md";
 
 # In the order of the chart: name in the data, on the page, colour, mark.
 my @ways = (

@@ -1,22 +1,20 @@
-// adjust and try_adjust: a part in the journal where the counter has an entry in memory, else the
+// adjust and try_adjust: in memory where the counter has an entry, else by the
 // direct path. And what reserve has in common with them.
 
 #include "escrow/adjust.h"
-#include "escrow/transaction.h"
 #include "marker/marker.h"
 #include "server/arguments.h"
 #include "server/deadline.h"
 #include "server/error.h"
 #include "server/result_row.h"
 #include "server/subtransaction.h"
-#include "sweeper/deadline.h"
 #include "table/row.h"
 
 namespace interlock::escrow {
 
 constexpr const char* kOutcomes[] = {"adjusted", "insufficient", "pending", "not_found"};
 
-static void set_delta(Adjustment* call, const Arguments& arguments);
+static Delta delta_argument(const Adjustment& call, const Arguments& arguments);
 static Datum remaining_of(const Adjustment& call);
 
 extern "C" {
@@ -27,16 +25,14 @@ PG_FUNCTION_INFO_V1(try_adjust);
 Datum adjust(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Adjustment call = read_adjustment(arguments, "interlock.adjust()", 4);
-    set_delta(&call, arguments);
-    AdjustOutcome outcome = adjust_in_time(&call);
+    Delta delta = delta_argument(call, arguments);
+    Verdict verdict = adjust_in_time(&call, delta);
     const KeyedRow& row = call.counter->row;
-    if (outcome == AdjustOutcome::kNotFound)
+    if (verdict == Verdict::kNoRow)
         raise_no_such_row(row.rel, row.info, *row.key);
-    if (outcome != AdjustOutcome::kAdjusted)
-        raise_not_enough(
-            *call.counter, call.part.amount,
-            outcome == AdjustOutcome::kPending ? Verdict::kPending : Verdict::kInsufficient,
-            call.knows_after ? &call.after : nullptr);
+    if (verdict != Verdict::kGranted)
+        raise_not_enough(*call.counter, delta.amount, verdict,
+                         call.knows_after ? &call.after : nullptr);
     Datum remaining = remaining_of(call);
     close_table(row.rel);
     return remaining;
@@ -46,10 +42,9 @@ Datum adjust(PG_FUNCTION_ARGS) {
 Datum try_adjust(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Adjustment call = read_adjustment(arguments, "interlock.adjust()", 4);
-    set_delta(&call, arguments);
-    AdjustOutcome outcome = adjust_in_time(&call);
-    Datum values[2] = {CStringGetTextDatum(kOutcomes[static_cast<int>(outcome)]), 0};
-    bool nulls[2] = {false, outcome == AdjustOutcome::kNotFound || !call.knows_after};
+    Verdict verdict = adjust_in_time(&call, delta_argument(call, arguments));
+    Datum values[2] = {CStringGetTextDatum(kOutcomes[static_cast<int>(verdict)]), 0};
+    bool nulls[2] = {false, verdict == Verdict::kNoRow || !call.knows_after};
     if (!nulls[1])
         values[1] = remaining_of(call);
     close_table(call.counter->row.rel);
@@ -57,10 +52,11 @@ Datum try_adjust(PG_FUNCTION_ARGS) {
 }
 }
 
-static void set_delta(Adjustment* call, const Arguments& arguments) {
-    call->part = {amount_argument(arguments, 3, "delta", *call->counter->column), 0};
-    if (call->part.amount == 0)
+static Delta delta_argument(const Adjustment& call, const Arguments& arguments) {
+    int64 amount = amount_argument(arguments, 3, "delta", *call.counter->column);
+    if (amount == 0)
         refuse_argument("delta", "must not be zero");
+    return {amount, 0};
 }
 
 // If this transaction commits: its own return is not in inf yet.
@@ -84,39 +80,18 @@ Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wai
     *counter = counter_of({rel, info, key}, column);
     bool policies = has_policies(rel);
     bool in_row = !has_escrow_memory() || IsolationIsSerializable() || policies;
-    return {counter, {}, deadline, in_row, policies, {}, false, false};
-}
-
-// kNoEntry: only the direct path can change it.
-static Verdict adjust_in_memory(Adjustment* call) {
-    EscrowCounter* counter = call->counter;
-    counter->id = find_counter(counter->name);
-    if (counter->id == 0 || wrote_row_of(counter->id))
-        return Verdict::kNoEntry;
-    uint64 epoch = counter->column->epoch;
-    Verdict verdict = Verdict::kNoEntry;
-    // Twice: another session may evict an entry that was just loaded.
-    for (int tries = 0; tries < 2 && verdict == Verdict::kNoEntry; tries++) {
-        if (!has_entry(counter->id, epoch) && !load_entry(*counter, true, CountedKind::kEscrow))
-            return Verdict::kNoEntry;
-        verdict = grant_part(*counter, call->part, &call->after);
-    }
-    if (verdict != Verdict::kGranted)
-        return verdict;
-    insert_part(*counter->column, counter->id, call->part);
-    note_deadline(GetCurrentStatementStartTimestamp() + USECS_PER_SEC);
-    return verdict;
+    return {counter, deadline, in_row, policies, {}, false, false};
 }
 
 static LineRef line_of(const Adjustment& call) {
     return line_of(call.counter->row.info, CountedKind::kEscrow);
 }
 
-static Verdict write_row_of(Adjustment* call, int64 value) {
+static Verdict write_row_of(Adjustment* call, const Delta& delta, int64 value) {
     Verdict verdict = Verdict::kNoEntry;
     // Parts that its snapshot does not have: adjust_in_time() does not come to count it.
     count_errors(line_of(*call),
-                 [&] { verdict = change_in_row(call->counter, call->part, &value, &call->after); });
+                 [&] { verdict = change_in_row(call->counter, delta, &value, &call->after); });
     if (verdict == Verdict::kGranted && !write_value(*call->counter, value))
         raise_suppressed(call->counter->row.rel);
     return verdict;
@@ -130,38 +105,40 @@ static bool may_pass_marker(const Adjustment& call) {
 }
 
 // Null, or the error that is not about a marker.
-static ErrorData* try_to_write(Adjustment* call, int64 value, Verdict* verdict) {
+static ErrorData* try_to_write(Adjustment* call, const Delta& delta, int64 value,
+                               Verdict* verdict) {
+    int64 id = call->counter->id;
     ErrorData* error = attempt_if([&] {
-        *verdict = write_row_of(call, value);
+        *verdict = write_row_of(call, delta, value);
         return *verdict == Verdict::kGranted;
     });
+    if (error != nullptr)
+        call->counter->id = id; // a new counter is gone with the subtransaction
     if (error == nullptr || error->sqlerrcode != kRowBeingEdited)
         return error;
-    *verdict = change_beside_row(call->counter, call->part, value, &call->after);
+    *verdict = change_beside_row(call->counter, delta, value, &call->after);
     return nullptr;
 }
 
-static Verdict adjust_in_row(Adjustment* call, int64 value) {
+static Verdict adjust_in_row(Adjustment* call, const Delta& delta, int64 value) {
     if (!may_pass_marker(*call))
-        return write_row_of(call, value);
+        return write_row_of(call, delta, value);
     Verdict verdict = Verdict::kNoEntry;
-    ErrorData* error = try_to_write(call, value, &verdict);
+    ErrorData* error = try_to_write(call, delta, value, &verdict);
     if (error != nullptr)
         ReThrowError(error);
     return verdict;
 }
 
-static AdjustOutcome adjust_once(Adjustment* call) {
-    Verdict verdict = call->in_row ? Verdict::kNoEntry : adjust_in_memory(call);
-    if (verdict == Verdict::kNoEntry) {
-        int64 value;
-        if (!lock_value(*call->counter, true, &value, CountedKind::kEscrow))
-            return AdjustOutcome::kNotFound;
-        verdict = adjust_in_row(call, value);
-    }
-    return verdict == Verdict::kGranted   ? AdjustOutcome::kAdjusted
-           : verdict == Verdict::kPending ? AdjustOutcome::kPending
-                                          : AdjustOutcome::kInsufficient;
+static Verdict adjust_once(Adjustment* call, const Delta& delta) {
+    Verdict verdict =
+        call->in_row ? Verdict::kNoEntry : change_in_memory(call->counter, delta, &call->after);
+    if (verdict != Verdict::kNoEntry)
+        return verdict;
+    int64 value;
+    if (!lock_value(*call->counter, true, &value, CountedKind::kEscrow))
+        return Verdict::kNoRow;
+    return adjust_in_row(call, delta, value);
 }
 
 // Runs body(), which waits for a lock. False: the deadline has passed. The wait is counted here and
@@ -185,13 +162,13 @@ static bool wait_in_time(Adjustment* call, Body&& body) {
 
 // Waits for one transaction whose end can make room. False: the deadline has passed, or no end of
 // others makes enough of it: what is missing is reserved, or taken by this transaction.
-static bool wait_for_undecided(Adjustment* call, int* tries) {
+static bool wait_for_undecided(Adjustment* call, const Delta& delta, int* tries) {
     constexpr int kMostTries = 100;
     const EscrowCounter& counter = *call->counter;
-    if (call->deadline.has_passed() || !can_fit(call->after, call->part.amount, counter.limits))
+    if (call->deadline.has_passed() || !can_fit(call->after, delta.amount, counter.limits))
         return false;
     TransactionId xid = counter.id != 0
-                            ? deciding_transaction(*counter.column, counter.id, call->part.amount)
+                            ? deciding_transaction(*counter.column, counter.id, delta.amount)
                             : InvalidTransactionId;
     if (!TransactionIdIsValid(xid)) { // its part comes after its grant, or goes before its callback
         CHECK_FOR_INTERRUPTS();
@@ -202,40 +179,41 @@ static bool wait_for_undecided(Adjustment* call, int* tries) {
     return wait_in_time(call, [&] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); });
 }
 
-static AdjustOutcome adjust_until_decided(Adjustment* call) {
+static Verdict adjust_until_decided(Adjustment* call, const Delta& delta) {
     auto wait = [&] { (void)enter_gate(*call->counter, ShareLock); };
     if (!enter_gate(*call->counter, ShareLock, false) &&
         (call->deadline.has_passed() || !wait_in_time(call, wait)))
-        return AdjustOutcome::kPending;
+        return Verdict::kPending;
     for (int tries = 0;;) {
-        AdjustOutcome outcome = adjust_once(call);
+        Verdict verdict = adjust_once(call, delta);
         call->knows_after = true;
-        if (outcome == AdjustOutcome::kAdjusted && call->part.amount > 0)
-            call->after.range.inf = add_amounts(call->after.range.inf, call->part.amount);
-        if (outcome != AdjustOutcome::kPending || !wait_for_undecided(call, &tries))
-            return outcome;
+        if (verdict == Verdict::kGranted && delta.amount > 0)
+            call->after.range.inf = add_amounts(call->after.range.inf, delta.amount);
+        if (verdict != Verdict::kPending || !wait_for_undecided(call, delta, &tries))
+            return verdict;
     }
 }
 
 // A row that the caller sees and may not change is not found behind the gate.
-static AdjustOutcome adjust_seen(Adjustment* call) {
+static Verdict adjust_seen(Adjustment* call, const Delta& delta) {
     if (!sees_row(*call->counter))
-        return AdjustOutcome::kNotFound;
-    AdjustOutcome outcome = adjust_until_decided(call);
-    if (outcome == AdjustOutcome::kNotFound)
+        return Verdict::kNoRow;
+    Verdict verdict = adjust_until_decided(call, delta);
+    if (verdict == Verdict::kNoRow)
         leave_gate(*call->counter, ShareLock);
-    return outcome;
+    return verdict;
 }
 
-AdjustOutcome adjust_in_time(Adjustment* call) {
-    AdjustOutcome outcome = call->has_policies ? adjust_seen(call) : adjust_until_decided(call);
+Verdict adjust_in_time(Adjustment* call, const Delta& delta) {
+    Verdict verdict =
+        call->has_policies ? adjust_seen(call, delta) : adjust_until_decided(call, delta);
     LineRef line = line_of(*call);
     count(line, Counter::kCalls);
-    if (outcome == AdjustOutcome::kPending && !call->timed_out)
+    if (verdict == Verdict::kPending && !call->timed_out)
         count(line, Counter::kConflicts);
-    else if (outcome == AdjustOutcome::kInsufficient)
+    else if (verdict == Verdict::kInsufficient)
         count(line, Counter::kRefusals);
-    return outcome;
+    return verdict;
 }
 
 } // namespace interlock::escrow

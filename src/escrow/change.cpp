@@ -52,14 +52,14 @@ static CounterState committed_state(const EscrowCounter& counter, int64 value) {
 }
 
 // True if there is an entry.
-static bool pin_and_note(const EscrowCounter& counter, const Part& part) {
+static bool pin_and_note(const EscrowCounter& counter, const Delta& delta) {
     if (!has_escrow_memory())
         return false;
     need_grant_room();
     EscrowEntry* entry;
-    if (!pin_entry(counter.id, counter.column->epoch, part, &entry))
+    if (!pin_entry(counter.id, counter.column->epoch, delta, &entry))
         return false;
-    note_grant(entry, part);
+    note_grant(entry, delta);
     return true;
 }
 
@@ -142,7 +142,15 @@ bool sees_row(const EscrowCounter& counter) {
     return read_row({counter.row, PlanKind("escrow_see"), &counter.column->attnum, 1}, &stored);
 }
 
-bool load_entry(const EscrowCounter& counter, bool wait, CountedKind counted_as) {
+void find_id(EscrowCounter* counter) {
+    if (counter->id == 0)
+        counter->id = find_counter(counter->name);
+}
+
+// Loads the entry (E6), under the lock of the row, which ends with a subtransaction. False: the
+// counter cannot have an entry now; or the row is locked, and the call does not wait.
+static bool load_entry(const EscrowCounter& counter, bool wait,
+                       CountedKind counted_as = CountedKind::kNone) {
     bool entered = false;
     ErrorData* error = attempt_if([&] {
         int64 value;
@@ -163,43 +171,66 @@ bool load_entry(const EscrowCounter& counter, bool wait, CountedKind counted_as)
     return entered;
 }
 
-Verdict grant_part(const EscrowCounter& counter, const Part& part, CounterState* after) {
+// Tests the delta in memory, and notes what was granted (E1). kNoEntry: there is none.
+static Verdict grant(const EscrowCounter& counter, const Delta& delta, CounterState* after) {
     if (counter.id == 0 || !has_escrow_memory())
         return Verdict::kNoEntry;
     need_grant_room();
     EscrowEntry* entry;
     Verdict verdict =
-        grant_in_memory(counter.id, counter.column->epoch, part, counter.limits, &entry, after);
+        grant_in_memory(counter.id, counter.column->epoch, delta, counter.limits, &entry, after);
     if (verdict == Verdict::kGranted)
-        note_grant(entry, part);
+        note_grant(entry, delta);
     else if (verdict == Verdict::kPending)
         after->open.remove(own_effects(entry));
     return verdict;
 }
 
+static void enter_part(const EscrowCounter& counter, const Delta& delta) {
+    insert_part(*counter.column, counter.id, delta);
+    note_deadline(GetCurrentStatementStartTimestamp() + USECS_PER_SEC);
+}
+
+Verdict change_in_memory(EscrowCounter* counter, const Delta& delta, CounterState* after) {
+    constexpr int kMostLoads = 2; // another session may evict an entry that was just loaded
+    find_id(counter);
+    if (counter->id == 0 || wrote_row_of(counter->id))
+        return Verdict::kNoEntry;
+    Verdict verdict = grant(*counter, delta, after);
+    for (int loads = 0; verdict == Verdict::kNoEntry && loads < kMostLoads; loads++) {
+        if (!load_entry(*counter, true, CountedKind::kEscrow))
+            return verdict;
+        verdict = grant(*counter, delta, after);
+    }
+    if (verdict == Verdict::kGranted)
+        enter_part(*counter, delta);
+    return verdict;
+}
+
 // Under the lock of the row, whose column has `value`. The counter has an id then.
-static Verdict grant_under_lock(EscrowCounter* counter, const Part& part, int64 value,
+static Verdict grant_under_lock(EscrowCounter* counter, const Delta& delta, int64 value,
                                 CounterState* after) {
-    counter->id = find_counter(counter->name);
-    Verdict verdict = grant_part(*counter, part, after);
+    find_id(counter);
+    Verdict verdict = grant(*counter, delta, after);
     if (verdict == Verdict::kNoEntry) {
         *after = committed_state(*counter, value);
-        verdict = test_delta(after->range, part.amount, counter->limits);
+        verdict = test_delta(after->range, delta.amount, counter->limits);
         if (verdict == Verdict::kGranted)
-            (part.amount < 0 ? after->range.inf : after->range.sup) += part.amount;
+            (delta.amount < 0 ? after->range.inf : after->range.sup) += delta.amount;
     }
     if (verdict == Verdict::kGranted && counter->id == 0)
         counter->id = create_counter(counter->name);
     return verdict;
 }
 
-Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, CounterState* after) {
-    Verdict verdict = grant_under_lock(counter, part, *value, after);
+Verdict change_in_row(EscrowCounter* counter, const Delta& delta, int64* value,
+                      CounterState* after) {
+    Verdict verdict = grant_under_lock(counter, delta, *value, after);
     if (verdict != Verdict::kGranted)
         return verdict;
     AmountSum sum = {*value, 0};
     take_parts(*counter->column, counter->id, &sum);
-    sum.add(part.amount);
+    sum.add(delta.amount);
     // What it was granted rests on parts that the transaction does not see.
     if (!sum.is_within(counter->limits))
         raise_concurrent_update();
@@ -209,35 +240,32 @@ Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, Co
 }
 
 // Without an entry a fold of this transaction may take the part (E7).
-Verdict change_beside_row(EscrowCounter* counter, const Part& part, int64 value,
+Verdict change_beside_row(EscrowCounter* counter, const Delta& delta, int64 value,
                           CounterState* after) {
-    Verdict verdict = grant_under_lock(counter, part, value, after);
-    if (verdict != Verdict::kGranted)
-        return verdict;
-    insert_part(*counter->column, counter->id, part);
-    note_own_row(counter->id);
-    note_deadline(GetCurrentStatementStartTimestamp() + USECS_PER_SEC);
+    Verdict verdict = grant_under_lock(counter, delta, value, after);
+    if (verdict == Verdict::kGranted) {
+        enter_part(*counter, delta);
+        note_own_row(counter->id);
+    }
     return verdict;
 }
 
-bool enter_untested(const EscrowCounter& counter, const Part& part, bool wait) {
-    bool held = pin_and_note(counter, part);
+bool enter_untested(const EscrowCounter& counter, const Delta& delta, bool wait) {
+    bool held = pin_and_note(counter, delta);
     if (!held)
         as_untrusted(counter.row.rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
             held = has_escrow_memory() && !wrote_row_of(counter.id) && load_entry(counter, wait) &&
-                   pin_and_note(counter, part);
+                   pin_and_note(counter, delta);
             int64 value;
             if (!held && lock_value(counter, wait, &value)) {
                 // Another session may have entered it before this had the lock.
-                if (!pin_and_note(counter, part))
+                if (!pin_and_note(counter, delta))
                     note_own_row(counter.id); // a fold of this transaction takes the part (E7)
                 held = true;
             }
         });
-    if (held) {
-        insert_part(*counter.column, counter.id, part);
-        note_deadline(GetCurrentStatementStartTimestamp() + USECS_PER_SEC);
-    }
+    if (held)
+        enter_part(counter, delta);
     return held;
 }
 

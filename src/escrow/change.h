@@ -41,28 +41,30 @@ bool sees_row(const EscrowCounter& counter);
 EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const EscrowColumn* column,
                                int64 id, text* name);
 
-// Loads the entry (E6) under the lock of the row. The lock ends with a subtransaction. Returns
-// false if the counter cannot have an entry now, or if the row is locked and `wait` is false.
-bool load_entry(const EscrowCounter& counter, bool wait,
-                CountedKind counted_as = CountedKind::kNone);
+// Finds the id of the counter, which then stays the same. Call it in the gate. If the counter has
+// no id yet, another session may create it until the row is locked.
+void find_id(EscrowCounter* counter);
 
-// Tests the part in memory, and adds it to the transaction's list if it is granted (E1). kNoEntry:
-// there is no entry. `after` gets the state. Only for a pending part its `open` leaves out the
-// transaction's own effects.
-Verdict grant_part(const EscrowCounter& counter, const Part& part, CounterState* after);
+// A delta is entered in one of three ways, each in the gate. If the verdict is pending, `open` of
+// `after` leaves out the transaction's own effects.
+//
+// In memory (E1): loads the entry if there is none, and puts the part into the journal. kNoEntry:
+// the counter cannot have an entry now.
+Verdict change_in_memory(EscrowCounter* counter, const Delta& delta, CounterState* after);
 
-// The direct path (E13), under the lock of the row. *value is the column's value. Tests the part,
-// and sets *value to the new value of the row, which includes all visible parts.
-Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, CounterState* after);
+// In the row (E13), under its lock. *value is the column's value. Sets *value to the new value of
+// the row, which includes all visible parts.
+Verdict change_in_row(EscrowCounter* counter, const Delta& delta, int64* value,
+                      CounterState* after);
 
 // The same for a row that cannot be written now: the part goes into the journal.
-Verdict change_beside_row(EscrowCounter* counter, const Part& part, int64 value,
+Verdict change_beside_row(EscrowCounter* counter, const Delta& delta, int64 value,
                           CounterState* after);
 
-// Adds a part that returns or keeps a reserved amount. It needs no test. As the owner of the table.
-// If there is no entry, the lock of the row prevents a load until the end of the transaction.
-// Returns false if the row is locked and `wait` is false, or if there is no row.
-bool enter_untested(const EscrowCounter& counter, const Part& part, bool wait);
+// Enters a delta that returns or keeps a reserved amount. It needs no test. As the owner of the
+// table. If there is no entry, the lock of the row prevents a load until the end of the
+// transaction. Returns false if the row is locked and `wait` is false, or if there is no row.
+bool enter_untested(const EscrowCounter& counter, const Delta& delta, bool wait);
 
 // Writes the value into the row so that the trigger lets it pass. Returns false if there is no such
 // row.

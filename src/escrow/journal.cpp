@@ -312,13 +312,13 @@ void forget_part_numbers() {
     ReleaseSysCache(tuple);
 }
 
-void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
+void insert_part(const EscrowColumn& column, int64 counter, const Delta& delta) {
     Oid parts = internal_table(kPartTable);
     Datum values[kPartColumns] = {Int64GetDatum(counter), Int64GetDatum(number_of_part(parts)),
-                                  numeric_of(column, part.amount)};
-    bool nulls[kPartColumns] = {false, false, false, part.reserved == 0};
-    if (part.reserved != 0)
-        values[kReserved - 1] = numeric_of(column, part.reserved);
+                                  numeric_of(column, delta.amount)};
+    bool nulls[kPartColumns] = {false, false, false, delta.reserved == 0};
+    if (delta.reserved != 0)
+        values[kReserved - 1] = numeric_of(column, delta.reserved);
     Relation rel = table_open(parts, RowExclusiveLock);
     insert_row(rel, values, nulls);
     table_close(rel, NoLock);
@@ -389,18 +389,19 @@ UndecidedParts read_undecided(const EscrowColumn& column, int64 counter) {
     with_snapshot(latest_snapshot(), [&](Snapshot snapshot) {
         add_reservations(column, counter, snapshot, &parts.reserved);
         scan_parts(counter, AccessShareLock, &dirty, [&](Relation rel, HeapTuple tuple) {
-            Part part = {amount_of_part(column, rel, tuple), reserved_by_part(column, rel, tuple)};
+            Delta delta = {amount_of_part(column, rel, tuple),
+                           reserved_by_part(column, rel, tuple)};
             TransactionId inserter = HeapTupleHeaderGetXmin(tuple->t_data);
             bool is_own = TransactionIdIsCurrentTransactionId(inserter);
             if (!is_own && !TransactionIdIsValid(dirty.xmin) &&
                 !XidInMVCCSnapshot(inserter, snapshot)) {
-                parts.committed.add(part.amount);
+                parts.committed.add(delta.amount);
                 parts.committed_count++;
                 return true;
             }
             if (is_own) // the snapshot has what this transaction has done
-                parts.reserved.add(-part.reserved);
-            add_in_doubt(&parts, &room, {inserter, effects_of(part)});
+                parts.reserved.add(-delta.reserved);
+            add_in_doubt(&parts, &room, {inserter, effects_of(delta)});
             return true;
         });
     });

@@ -69,7 +69,7 @@ bool has_parts(Oid rel, const EscrowColumn& column);
 // The sequence of part numbers was moved. No session may use numbers that it has reserved before.
 void forget_part_numbers();
 
-void insert_part(const EscrowColumn& column, int64 counter, const Part& part);
+void insert_part(const EscrowColumn& column, int64 counter, const Delta& delta);
 
 // Deletes the parts that the transaction sees, in their order, and adds them to the sum (E9). Under
 // the lock of the row or of the gate. Returns false if there are more parts and stop_at has passed.

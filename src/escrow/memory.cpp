@@ -249,15 +249,14 @@ static bool make_room() {
     return false;
 }
 
-static Verdict grant(EscrowEntry* entry, const Part& part, EscrowLimits limits,
+static Verdict grant(EscrowEntry* entry, const Delta& delta, EscrowLimits limits,
                      CounterState* after) {
     TimestampTz now = GetCurrentStatementStartTimestamp();
-    int64 delta = part.amount;
     SpinLockAcquire(&entry->lock);
-    Verdict verdict = test_delta(entry->range, delta, limits);
+    Verdict verdict = test_delta(entry->range, delta.amount, limits);
     if (verdict == Verdict::kGranted) {
-        (delta < 0 ? entry->range.inf : entry->range.sup) += delta;
-        pin(entry, effects_of(part), now);
+        (delta.amount < 0 ? entry->range.inf : entry->range.sup) += delta.amount;
+        pin(entry, effects_of(delta), now);
     }
     *after = {entry->range, entry->open};
     SpinLockRelease(&entry->lock);
@@ -266,14 +265,15 @@ static Verdict grant(EscrowEntry* entry, const Part& part, EscrowLimits limits,
 
 bool has_escrow_memory() { return header != nullptr; }
 
-Verdict grant_in_memory(int64 counter, uint64 epoch, const Part& part, EscrowLimits limits,
+Verdict grant_in_memory(int64 counter, uint64 epoch, const Delta& delta, EscrowLimits limits,
                         EscrowEntry** entry, CounterState* after) {
     Verdict verdict = Verdict::kNoEntry;
     for (bool settled = false;; settled = true) {
         LWLockAcquire(header->lock, LW_SHARED);
         *entry = find_entry(counter);
-        verdict = *entry != nullptr && (*entry)->epoch == epoch ? grant(*entry, part, limits, after)
-                                                                : Verdict::kNoEntry;
+        verdict = *entry != nullptr && (*entry)->epoch == epoch
+                      ? grant(*entry, delta, limits, after)
+                      : Verdict::kNoEntry;
         LWLockRelease(header->lock);
         if (settled || verdict == Verdict::kGranted || verdict == Verdict::kNoEntry)
             return verdict;
@@ -289,14 +289,14 @@ bool has_entry(int64 counter, uint64 epoch) {
     return found;
 }
 
-bool pin_entry(int64 counter, uint64 epoch, const Part& part, EscrowEntry** entry) {
+bool pin_entry(int64 counter, uint64 epoch, const Delta& delta, EscrowEntry** entry) {
     LWLockAcquire(header->lock, LW_SHARED);
     *entry = find_entry(counter);
     bool found = *entry != nullptr && (*entry)->epoch == epoch;
     if (found) {
         TimestampTz now = GetCurrentStatementStartTimestamp();
         SpinLockAcquire(&(*entry)->lock);
-        pin(*entry, effects_of(part), now);
+        pin(*entry, effects_of(delta), now);
         SpinLockRelease(&(*entry)->lock);
     }
     LWLockRelease(header->lock);

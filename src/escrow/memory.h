@@ -31,18 +31,18 @@ struct Effects {
     }
 };
 
-// What a part changes: the value, and the reserved amount. A reservation of n is {-n, n}, its
-// confirmation {0, -n}, its cancellation {n, -n}.
-struct Part {
+// What a call changes: the value, and the reserved amount. A reservation of n is {-n, n}, its
+// confirmation {0, -n}, its cancellation {n, -n}. A part is a delta in the journal.
+struct Delta {
     int64 amount;
     int64 reserved;
 };
 
 // At the grant, inf loses what a rollback would return to it, and sup gains what a rollback would
 // subtract.
-inline Effects effects_of(const Part& part) {
-    int64 sup = part.amount + part.reserved;
-    return {Max(part.amount, 0), Max(-sup, 0), Max(-part.amount, 0), Max(sup, 0)};
+inline Effects effects_of(const Delta& delta) {
+    int64 sup = delta.amount + delta.reserved;
+    return {Max(delta.amount, 0), Max(-sup, 0), Max(-delta.amount, 0), Max(sup, 0)};
 }
 
 struct EscrowEntry;
@@ -53,7 +53,8 @@ struct FoldTimes {
     TimestampTz changed_at; // the first change after the last fold; 0: none
 };
 
-enum class Verdict : uint8 { kGranted, kPending, kInsufficient, kNoEntry };
+// What a delta gets. kNoEntry: memory cannot say, as it has no entry of the counter.
+enum class Verdict : uint8 { kGranted, kInsufficient, kPending, kNoRow, kNoEntry };
 
 // The values of a counter if its undecided transactions end in the worst and in the best way.
 struct Range {
@@ -77,13 +78,13 @@ bool has_escrow_memory();
 
 // Tests and changes the entry of that epoch, and pins it (E1). Before a refusal, notes are settled
 // (E5). `after` gets the state. Raises nothing.
-Verdict grant_in_memory(int64 counter, uint64 epoch, const Part& part, EscrowLimits limits,
+Verdict grant_in_memory(int64 counter, uint64 epoch, const Delta& delta, EscrowLimits limits,
                         EscrowEntry** entry, CounterState* after);
 bool has_entry(int64 counter, uint64 epoch);
 
-// Pins the entry of that epoch for a part that needs no test and takes effect at the commit.
+// Pins the entry of that epoch for a delta that needs no test and takes effect at the commit.
 // Returns false if there is no entry.
-bool pin_entry(int64 counter, uint64 epoch, const Part& part, EscrowEntry** entry);
+bool pin_entry(int64 counter, uint64 epoch, const Delta& delta, EscrowEntry** entry);
 
 // Applies the effects for which the entry was pinned, and removes one pin.
 void end_pin(EscrowEntry* entry, const Effects& effects, bool committed);

@@ -55,11 +55,10 @@ Datum reserve(PG_FUNCTION_ARGS) {
     int64 amount = amount_argument(arguments, 3, "amount", column);
     if (amount <= 0)
         refuse_argument("amount", "must be above zero");
-    call.part = {-amount, amount};
-    AdjustOutcome outcome = adjust_in_time(&call);
-    Datum values[3] = {CStringGetTextDatum(kOutcomes[static_cast<int>(outcome)]), 0, 0};
+    Verdict verdict = adjust_in_time(&call, {-amount, amount});
+    Datum values[3] = {CStringGetTextDatum(kOutcomes[static_cast<int>(verdict)]), 0, 0};
     bool nulls[3] = {false, true, true};
-    if (outcome == AdjustOutcome::kAdjusted) {
+    if (verdict == Verdict::kGranted) {
         TimestampTz expires_at = GetCurrentTimestamp() + ttl;
         values[1] =
             Int64GetDatum(insert_reservation(column, call.counter->id, amount, expires_at, holder));

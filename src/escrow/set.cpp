@@ -45,7 +45,7 @@ Datum set_escrow(PG_FUNCTION_ARGS) {
     int64 value;
     if (!lock_alone(*counter, &value))
         raise_no_such_row(row.rel, row.info, *row.key);
-    counter->id = find_counter(counter->name);
+    find_id(counter);
     if (counter->id != 0) {
         AmountSum former = {};
         end_parts(*counter, &former);

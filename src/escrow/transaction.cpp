@@ -115,7 +115,9 @@ void need_grant_room() {
     grants.need_room();
 }
 
-void note_grant(EscrowEntry* entry, const Part& part) { grants.add({entry, effects_of(part), -1}); }
+void note_grant(EscrowEntry* entry, const Delta& delta) {
+    grants.add({entry, effects_of(delta), -1});
+}
 
 Effects own_effects(const EscrowEntry* entry) {
     Effects sum = {};

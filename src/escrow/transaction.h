@@ -8,8 +8,8 @@ namespace interlock::escrow {
 
 // Makes room for one more item, so that note_grant() raises nothing (E1).
 void need_grant_room();
-void note_grant(EscrowEntry* entry, const Part& part);
-Effects own_effects(const EscrowEntry* entry); // of this transaction
+void note_grant(EscrowEntry* entry, const Delta& delta);
+Effects own_effects(const EscrowEntry* entry); // of this transaction on the entry
 
 // Rows that the transaction itself has written. Their counters are not loaded (E7).
 void note_own_row(int64 counter);

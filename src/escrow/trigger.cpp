@@ -136,7 +136,7 @@ static void end_counter(const RowChange& change, const EscrowColumn& column) {
     if (counter == nullptr)
         return;
     enter_gate(*counter, ExclusiveLock);
-    counter->id = find_counter(counter->name);
+    find_id(counter);
     if (counter->id == 0)
         return;
     AmountSum sum = {};
@@ -236,7 +236,7 @@ static void check_update(RowChange* change, const EscrowColumn& column) {
         if (counter == nullptr)
             return;
         enter_gate(*counter, ExclusiveLock);
-        counter->id = find_counter(counter->name);
+        find_id(counter);
         if (counter->id == 0)
             return;
         AmountSum sum = {after, 0};

@@ -30,36 +30,19 @@ static LockWaitPolicy wait_policy(RowLock lock) {
     }
 }
 
-static TM_Result lock_version(const KeyedRow& row, RowLock lock, LockWaitPolicy wait,
-                              TupleTableSlot* slot, ItemPointerData place,
-                              TM_FailureData* failure) {
-    return table_tuple_lock(
-        row.rel, &place, GetActiveSnapshot(), slot, GetCurrentCommandId(true), lock_mode(lock),
-        wait, TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS | TUPLE_LOCK_FLAG_FIND_LAST_VERSION, failure);
-}
-
-// A wait that is counted is tried without waiting first, to know that it is one.
-static TM_Result lock_counted(const KeyedRow& row, RowLock lock, TupleTableSlot* slot,
-                              TM_FailureData* failure) {
-    ItemPointerData place = slot->tts_tid;
-    ExecClearTuple(slot);
-    LineRef line = line_of(row.info, lock.counted_as);
-    if (line.line == nullptr || lock.wait != RowWait::kWait)
-        return lock_version(row, lock, wait_policy(lock), slot, place, failure);
-    TM_Result result = lock_version(row, lock, LockWaitSkip, slot, place, failure);
-    if (result != TM_WouldBlock)
-        return result;
-    ExecClearTuple(slot);
-    return count_waiting(
-        line, [&] { return lock_version(row, lock, LockWaitBlock, slot, place, failure); });
-}
-
 // Locks the newest version of the row in the slot, and puts it there. False when it was deleted,
 // has another key by now, is locked and the call does not wait, or when a later command has changed
 // it.
 static bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
     TM_FailureData failure;
-    TM_Result result = lock_counted(row, lock, slot, &failure);
+    auto lock_at = [&](ItemPointerData place, LockWaitPolicy wait) {
+        return table_tuple_lock(
+            row.rel, &place, GetActiveSnapshot(), slot, GetCurrentCommandId(true), lock_mode(lock),
+            wait, TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS | TUPLE_LOCK_FLAG_FIND_LAST_VERSION,
+            &failure);
+    };
+    TM_Result result =
+        lock_counted(line_of(row.info, lock.counted_as), wait_policy(lock), slot, lock_at);
     switch (result) {
     case TM_Ok:
         return !failure.traversed || has_key(row, row_in(slot));

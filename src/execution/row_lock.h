@@ -19,6 +19,21 @@ struct RowLock {
 // declared parallel safe bypasses.
 void prevent_in_parallel_mode(RowLock lock);
 
+// Locks the row version in the slot by lock(place, wait). If waits are counted, the lock is first
+// tried without waiting, which shows whether the call has to wait.
+template <typename Lock>
+TM_Result lock_counted(LineRef line, LockWaitPolicy wait, TupleTableSlot* slot, Lock&& lock) {
+    ItemPointerData place = slot->tts_tid;
+    ExecClearTuple(slot);
+    if (line.line == nullptr || wait != LockWaitBlock)
+        return lock(place, wait);
+    TM_Result result = lock(place, LockWaitSkip);
+    if (result != TM_WouldBlock)
+        return result;
+    ExecClearTuple(slot);
+    return count_waiting(line, [&] { return lock(place, LockWaitBlock); });
+}
+
 // Adds the locking clause, if any, to a SELECT. The number distinguishes cached plans with
 // different locks.
 void add_row_lock(Statement* statement, RowLock lock);

@@ -2,6 +2,7 @@
 
 #include "execution/eligible.h"
 #include "execution/execution.h"
+#include "execution/row_lock.h"
 #include "server/scope.h"
 #include "statement/running.h"
 
@@ -136,35 +137,21 @@ static void begin_row(Execution* execution) {
                      "changes to other rows.")));
 }
 
-static TM_Result lock_version(Execution* execution, LockWaitPolicy wait, TM_FailureData* failure) {
-    EState* estate = execution->estate;
-    return table_tuple_lock(execution->update->row.rel, &execution->place, estate->es_snapshot,
-                            execution->old_row, estate->es_output_cid,
-                            ExecUpdateLockMode(estate, execution->target), wait,
-                            TUPLE_LOCK_FLAG_FIND_LAST_VERSION, failure);
-}
-
-// A wait that is counted is tried without waiting first, to know that it is one.
-static TM_Result lock_counted(Execution* execution, TM_FailureData* failure) {
-    LineRef line = line_of(execution->update->row.info, execution->update->row.counted_as);
-    if (line.line == nullptr)
-        return lock_version(execution, LockWaitBlock, failure);
-    ItemPointerData place = execution->place;
-    TM_Result result = lock_version(execution, LockWaitSkip, failure);
-    if (result != TM_WouldBlock)
-        return result;
-    execution->place = place;
-    ExecClearTuple(execution->old_row);
-    return count_waiting(line, [&] { return lock_version(execution, LockWaitBlock, failure); });
-}
-
 // Locks the newest version of the row, after a wait if need be. A version that is newer than the
 // snapshot must have the key and meet the condition again.
 static bool lock_newest(Execution* execution, RowCallback condition) {
-    execution->place = execution->old_row->tts_tid;
-    ExecClearTuple(execution->old_row);
+    const KeyedRow& row = execution->update->row;
+    EState* estate = execution->estate;
     TM_FailureData failure;
-    TM_Result result = lock_counted(execution, &failure);
+    auto lock_at = [&](ItemPointerData place, LockWaitPolicy wait) {
+        execution->place = place;
+        return table_tuple_lock(row.rel, &execution->place, estate->es_snapshot, execution->old_row,
+                                estate->es_output_cid,
+                                ExecUpdateLockMode(estate, execution->target), wait,
+                                TUPLE_LOCK_FLAG_FIND_LAST_VERSION, &failure);
+    };
+    TM_Result result =
+        lock_counted(line_of(row.info, row.counted_as), LockWaitBlock, execution->old_row, lock_at);
     switch (result) {
     case TM_Ok:
         break;
@@ -177,7 +164,7 @@ static bool lock_newest(Execution* execution, RowCallback condition) {
     }
     if (!failure.traversed)
         return true;
-    return has_key(execution->update->row, row_in(execution->old_row)) &&
+    return has_key(row, row_in(execution->old_row)) &&
            condition.call(condition.closure, execution->old_row);
 }
 

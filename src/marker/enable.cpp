@@ -287,15 +287,8 @@ static void create_sweep_index(Oid relid, const char* table, const Request& requ
                          quote_identifier(request.columns[kStatus])));
 }
 
-// The one that is there may have been renamed.
 static const char* trigger_name(Relation rel, const Marker* present) {
-    if (present == nullptr) {
-        refuse_taken_trigger(rel, kTriggerName, "markers");
-        return kTriggerName;
-    }
-    if (present->twin != nullptr)
-        raise_twins(rel, present->trigger, present->twin, "enable_marker");
-    return pstrdup(present->trigger);
+    return name_to_create(rel, present, kTriggerName, "markers", "enable_marker");
 }
 
 static void create_marker_trigger(Oid relid, const char* table, const char* trigger,

@@ -159,6 +159,17 @@ void require_own(Relation rel, const OwnTrigger* own, const char* maker) {
         raise_twins(rel, own->trigger, own->twin, maker);
 }
 
+const char* name_to_create(Relation rel, const OwnTrigger* present, const char* name,
+                           const char* subject, const char* maker) {
+    if (present == nullptr) {
+        refuse_taken_trigger(rel, name, subject);
+        return name;
+    }
+    if (present->twin != nullptr)
+        raise_twins(rel, present->trigger, present->twin, maker);
+    return pstrdup(present->trigger);
+}
+
 NameList arguments_from(const Trigger* trigger, int first) {
     int count = Max(0, argument_count(trigger) - first);
     auto** names = static_cast<const char**>(palloc(sizeof(char*) * (count + 1)));

@@ -71,6 +71,11 @@ OwnTrigger own_trigger(Oid relid, const Trigger* trigger);
 // trigger is gone.
 void require_own(Relation rel, const OwnTrigger* own, const char* maker);
 
+// The name of the trigger to create or replace: the name of the existing trigger, which may have
+// been renamed, else `name`. Raises 42710 as below, and 39P01 if there are two.
+const char* name_to_create(Relation rel, const OwnTrigger* present, const char* name,
+                           const char* subject, const char* maker);
+
 // The arguments from number `first` on.
 NameList arguments_from(const Trigger* trigger, int first);
 

@@ -1,6 +1,7 @@
 #include "transition/guard.h"
 
 #include "server/scope.h"
+#include "table/settings_json.h"
 #include "transition/text.h"
 #include "transition/transition.h"
 
@@ -108,18 +109,13 @@ bool read_guards(StateMachine* machine, Oid relid, const Trigger* trigger) {
     return numbers_fit(machine->guarded, functions.count);
 }
 
-// The member of an object, null when there is none.
-static JsonbValue* find_member(JsonbContainer* object, const char* name) {
-    return getKeyJsonValueFromContainer(object, name, static_cast<int>(strlen(name)), nullptr);
-}
-
 const Guard* guard_of(const StateMachine* machine, const char* from, const char* to) {
     if (machine->guarded == nullptr || from == nullptr)
         return nullptr;
-    const JsonbValue* targets = find_member(&machine->guarded->root, from);
+    const JsonbValue* targets = member_of(&machine->guarded->root, from);
     if (targets == nullptr)
         return nullptr;
-    const JsonbValue* number = find_member(targets->val.binary.data, to);
+    const JsonbValue* number = member_of(targets->val.binary.data, to);
     if (number == nullptr)
         return nullptr;
     return &machine->guards[DatumGetInt32(

@@ -248,16 +248,8 @@ static void report_nulls(const char* table, const char* column, bool time) {
                  table, name, time ? "now()" : "1", name, name)));
 }
 
-// The one that is there may have been renamed.
 static const char* trigger_name(Relation rel, const TableInfo* info) {
-    const Versioning* present = versioning_of(info);
-    if (present == nullptr) {
-        refuse_taken_trigger(rel, kTriggerName, "versions");
-        return kTriggerName;
-    }
-    if (present->twin != nullptr)
-        raise_twins(rel, present->trigger, present->twin, "enable_versioning");
-    return pstrdup(present->trigger);
+    return name_to_create(rel, versioning_of(info), kTriggerName, "versions", "enable_versioning");
 }
 
 static void create_version_trigger(Oid relid, const char* table, const char* trigger,

@@ -24,7 +24,7 @@ SELECT is_empty(
     $$SELECT type, identity FROM objects WHERE schema NOT IN ('interlock', 'interlock_internal')$$,
     'everything lives in schema interlock or interlock_internal');
 
--- HOUSE-4: \df interlock.* is the API. What calls a function of ours depends on it: a view (its rule), a function in SQL.
+-- OPS-15: \df interlock.* is the API. What calls a function of ours depends on it: a view (its rule), a function in SQL.
 CREATE TEMP VIEW functions AS
 SELECT o.schema, p.proname, p.oid::regprocedure AS function, p.prorettype = 'trigger'::regtype AS is_trigger,
     (SELECT array_agg(DISTINCT d.classid::regclass::text)
@@ -35,23 +35,23 @@ FROM objects o JOIN pg_proc p ON o.classid = 'pg_proc'::regclass AND o.objid = p
 
 SELECT is_empty(
     $$SELECT function FROM functions WHERE schema = 'interlock' AND is_trigger$$,
-    'HOUSE-4: no trigger function is in schema interlock');
+    'OPS-15: no trigger function is in schema interlock');
 
 SELECT is_empty(
     $$SELECT function FROM functions WHERE schema = 'interlock' AND 'pg_rewrite' = ANY (callers)$$,
-    'HOUSE-4: nor a function that a view of the extension calls');
+    'OPS-15: nor a function that a view of the extension calls');
 
 SELECT is_empty(
     $$SELECT function FROM functions
       WHERE schema = 'interlock_internal' AND NOT is_trigger AND callers IS NULL
           AND proname NOT IN ('wake_sweeper', 'note_lease_store', 'require_library') -- install and upgrade scripts call them
           AND proname <> 'changes_parent' -- in WHEN of the triggers of guard_children$$,
-    'HOUSE-4: each function of interlock_internal is called by a trigger, a view or a function of the extension');
+    'OPS-15: each function of interlock_internal is called by a trigger, a view or a function of the extension');
 
 SELECT is_empty(
     $$SELECT type, identity FROM objects WHERE schema = 'interlock_internal' AND type IN ('table', 'sequence', 'view')
           AND has_table_privilege('public', objid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')$$,
-    'HOUSE-4: users can do nothing with the tables and views of interlock_internal');
+    'OPS-15: users can do nothing with the tables and views of interlock_internal');
 
 SELECT is(
     (SELECT string_agg(n.nspname || ': ' || a.privilege_type, ', ' ORDER BY n.nspname)
@@ -78,7 +78,7 @@ SELECT is_empty(
       WHERE quote_ident(n.name) <> n.name$$,
     'no argument and no column needs quotes');
 
--- HOUSE-4: one word for one thing
+-- OPS-15: one word for one thing
 CREATE TEMP VIEW arguments AS
 SELECT p.oid::regprocedure AS function, p.proname, a.name, a.mode, a.n, format_type(a.type, NULL) AS type
 FROM pg_proc p
@@ -88,24 +88,24 @@ WHERE p.pronamespace = 'interlock'::regnamespace;
 SELECT is_empty(
     $$SELECT p.oid::regprocedure FROM pg_proc p
       WHERE p.pronamespace = 'interlock'::regnamespace AND (p.pronargs > 0 AND p.proargnames IS NULL OR '' = ANY (p.proargnames))$$,
-    'HOUSE-4: every argument has a name');
+    'OPS-15: every argument has a name');
 
 SELECT is_empty(
     $$SELECT function, name, type FROM arguments JOIN (VALUES ('rel', '{regclass}'::text[]), ('changes', '{jsonb}'), ('outcome', '{text}'), ('holder', '{text}'),
           ('token', '{bigint}'), ('reason', '{text}'), ('scope', '{text}'), ('expires_at', '{timestamp with time zone}'),
           ('ttl', '{interlock.seconds}'), ('wait', '{interlock.seconds}')) one (name, types) USING (name)
       WHERE type <> ALL (types)$$,
-    'HOUSE-4: what has one name has one type');
+    'OPS-15: what has one name has one type');
 
 SELECT is_empty(
     $$SELECT function, name FROM arguments WHERE name IN ('timeout', 'max_wait', 'lock_timeout', 'lease_time', 'expires', 'row_key', 'table_name')$$,
-    'HOUSE-4: nor another name for the same');
+    'OPS-15: nor another name for the same');
 
 SELECT is_empty(
     $$SELECT function FROM arguments WHERE name = 'outcome' AND EXISTS (
           SELECT FROM arguments before WHERE before.function = arguments.function AND before.mode = 'o' AND before.n < arguments.n)
           AND proname <> 'versioned_update_many' -- a row for each key, which comes first$$,
-    'HOUSE-4: the outcome is the first column of a result');
+    'OPS-15: the outcome is the first column of a result');
 
 SELECT is_empty(
     $$SELECT DISTINCT proname FROM arguments v
@@ -125,12 +125,12 @@ SELECT is_empty(
               ('fold_escrow', 'changes no value'),
               ('row_lock_of', 'reads'), ('row_history', 'reads'), ('row_as_of', 'reads'), ('escrow_value', 'reads'),
               ('require_lease', 'configures'), ('unrequire_lease', 'configures')) without_twin (name, reason))$$,
-    'HOUSE-4: a function that changes a row has a twin that answers');
+    'OPS-15: a function that changes a row has a twin that answers');
 
 SELECT is_empty(
     $$SELECT conrelid::regclass, conname FROM pg_constraint
       WHERE connamespace IN ('interlock'::regnamespace, 'interlock_internal'::regnamespace) AND pg_get_constraintdef(oid) ~ '''[a-z_,{}]*[A-Z][A-Za-z_,{}]*'''$$,
-    'HOUSE-4: statuses are lower case');
+    'OPS-15: statuses are lower case');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -96,7 +96,7 @@ ALTER TABLE page RENAME seen TO views;
 UPDATE page SET views = 8;
 SELECT results_eq('SELECT entries()', ARRAY['update {views,version}'], 'a column of another name is recorded');
 SELECT results_eq($$SELECT finding FROM interlock.advise() WHERE rel = 'page'::regclass$$,
-    ARRAY['column "seen" in ignore_columns of the history is gone: changes under another name are recorded'], 'CHK-3: which is found');
+    ARRAY['column "seen" in ignore_columns of the history is gone: changes under another name are recorded'], 'ADV-6: which is found');
 ALTER TABLE page RENAME views TO seen;
 
 -- generated columns follow

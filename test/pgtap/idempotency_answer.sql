@@ -31,10 +31,10 @@ SELECT throws_ok($$SELECT interlock.idempotency_complete('a', 'h', token('h'), '
 SELECT results_eq($$SELECT outcome, response, body, has_response FROM interlock.idempotency_claim('a', 'h')$$, $$VALUES ('replay', '{"status": 201}'::jsonb, '\x00ff0a7b'::bytea, true)$$,
     'IDM-5: zero bytes are replayed');
 
-SELECT lives_ok($$UPDATE interlock.idempotency SET expires_at = now() WHERE key = 'h'; SELECT interlock.idempotency_claim('a', 'h', request_hash => sha256('next'))$$, 'IDP-11: a key that has expired');
+SELECT lives_ok($$UPDATE interlock.idempotency SET expires_at = now() WHERE key = 'h'; SELECT interlock.idempotency_claim('a', 'h', request_hash => sha256('next'))$$, 'IDM-21: a key that has expired');
 SELECT ok(interlock.idempotency_complete('a', 'h', token('h')), 'is completed without an answer');
 SELECT results_eq($$SELECT outcome, response, body, has_response FROM interlock.idempotency_claim('a', 'h')$$, $$VALUES ('replay', NULL::jsonb, NULL::bytea, false)$$,
-    'IDP-11: and has none of before');
+    'IDM-21: and has none of before');
 SELECT interlock.idempotency_forget('a', 'h', 'made anew below');
 DELETE FROM interlock.idempotency_audit;
 SELECT interlock.idempotency_claim('a', 'h', request_hash => sha256('body'));
@@ -44,7 +44,7 @@ SELECT interlock.idempotency_complete('a', 'h', token('h'), '{"status": 201}', b
 SELECT ok(interlock.idempotency_complete('a', 'r', token('r')), 'no answer is kept as none');
 SELECT results_eq($$SELECT outcome, response, body, has_response FROM interlock.idempotency_claim('a', 'r')$$, $$VALUES ('replay', NULL::jsonb, NULL::bytea, false)$$, 'IDM-6: none');
 SELECT lives_ok($$SELECT interlock.idempotency_claim('a', 'l')$$);
-SELECT is(interlock.idempotency_complete('a', 'l', token('l'), '{"status": 200}', 'id', convert_to(repeat('x', 101), 'UTF8')), false, 'IDP-17, IDM-6: complete says that the answer is too large');
+SELECT is(interlock.idempotency_complete('a', 'l', token('l'), '{"status": 200}', 'id', convert_to(repeat('x', 101), 'UTF8')), false, 'IDM-27, IDM-6: complete says that the answer is too large');
 SELECT is(interlock.idempotency_complete('a', 'l', token('l'), '{"status": 200}', 'id', convert_to(repeat('x', 101), 'UTF8')), false, 'and again');
 SELECT results_eq($$SELECT outcome, response, result_id, body, has_response FROM interlock.idempotency_claim('a', 'l')$$, $$VALUES ('replay', NULL::jsonb, 'id', NULL::bytea, true)$$,
     'IDM-6: one that was too large');
@@ -92,7 +92,7 @@ SELECT lives_ok($$SELECT interlock.define_idempotency_scope('j', 'job', ttl => '
 SELECT results_eq($$SELECT outcome, attempt FROM interlock.idempotency_claim('j', 's')$$, $$VALUES ('acquired', 3)$$, 'one more after the limit is raised');
 SELECT throws_ok($$SELECT interlock.define_idempotency_scope('j', max_attempts => 0)$$, '22023');
 SELECT lives_ok($$UPDATE interlock.idempotency SET expires_at = now() WHERE key = 's'$$);
-SELECT results_eq($$SELECT outcome, attempt, state FROM interlock.idempotency_claim('j', 's', state => '4')$$, $$VALUES ('acquired', 1, '4'::jsonb)$$, 'IDP-11: it starts anew');
+SELECT results_eq($$SELECT outcome, attempt, state FROM interlock.idempotency_claim('j', 's', state => '4')$$, $$VALUES ('acquired', 1, '4'::jsonb)$$, 'IDM-21: it starts anew');
 
 -- IDM-3: a claim is given back
 SELECT is(interlock.idempotency_release('j', 'd', token('d') + 1), false, 'IDM-3: not by another token');

@@ -10,10 +10,10 @@ SELECT set_eq('SELECT key, mode FROM interlock.key_locks WHERE pid = pg_backend_
 SELECT lives_ok($$SELECT interlock.lock_key('s', scope => 'session')$$, 'a session lock');
 SELECT results_eq($$SELECT interlock.unlock_keys('{s}')$$, ARRAY[true], 'unlock_keys');
 SELECT results_eq($$SELECT interlock.unlock_keys('{s}')$$, ARRAY[false], 'unlock_keys, once more');
-SELECT results_eq($$SELECT interlock.try_lock_key('s', scope => 'session')$$, ARRAY[true], 'HOUSE-4: try_lock_key');
-SELECT results_eq($$SELECT interlock.unlock_key('s', 'shared')$$, ARRAY[false], 'HOUSE-4: unlock_key, in another mode');
-SELECT results_eq($$SELECT interlock.unlock_key('s')$$, ARRAY[true], 'HOUSE-4: unlock_key');
-SELECT results_eq($$SELECT interlock.unlock_key('s')$$, ARRAY[false], 'HOUSE-4: unlock_key, once more');
+SELECT results_eq($$SELECT interlock.try_lock_key('s', scope => 'session')$$, ARRAY[true], 'OPS-15: try_lock_key');
+SELECT results_eq($$SELECT interlock.unlock_key('s', 'shared')$$, ARRAY[false], 'OPS-15: unlock_key, in another mode');
+SELECT results_eq($$SELECT interlock.unlock_key('s')$$, ARRAY[true], 'OPS-15: unlock_key');
+SELECT results_eq($$SELECT interlock.unlock_key('s')$$, ARRAY[false], 'OPS-15: unlock_key, once more');
 SELECT throws_ok($$SELECT interlock.try_lock_key(NULL)$$, '22004');
 SELECT throws_ok($$SELECT interlock.try_lock_key('s', wait => '-1 s')$$, '22023');
 SELECT throws_ok($$SELECT interlock.unlock_key(NULL)$$, '22004');

@@ -1,11 +1,12 @@
 -- ORM-8: every function can be called with parameters without a type, as drivers send them, and then means the form
 -- that docs/reference documents. A server-typed driver (asyncpg, pgx, Npgsql) sends values of these types.
 BEGIN;
-SELECT plan(4);
+SELECT plan(5);
 
--- The types that the parameters get, all of them given. A new function needs its line here.
-CREATE TEMP TABLE documented (name text PRIMARY KEY, types text[]) ON COMMIT DROP;
-INSERT INTO documented VALUES
+-- Who may execute it, and the types that the parameters get, all of them given. A new function needs its line here.
+CREATE TEMP TABLE documented (name text PRIMARY KEY, types text[], is_public boolean) ON COMMIT DROP;
+-- Everybody:
+INSERT INTO documented SELECT name, types::text[], true FROM (VALUES
     ('acquire_lease', '{text,interlock.seconds,interlock.seconds,text,text,text,boolean,interlock.seconds,boolean}'),
     ('acquire_leases', '{text[],interlock.seconds,interlock.seconds,text,text,text,boolean}'),
     ('acquire_permit', '{text,integer,interlock.seconds,interlock.seconds,text,text,boolean,boolean}'),
@@ -16,15 +17,12 @@ INSERT INTO documented VALUES
     ('applock_test', '{text,text,text,text}'),
     ('assert_lease', '{text,bigint}'),
     ('assert_version', '{regclass,text,text}'),
-    ('break_lease', '{text,text,boolean}'),
-    ('break_leases', '{text,text,name}'),
     ('cancel_reservation', '{bigint}'),
     ('claim_rows', '{regclass,text,integer,jsonb,name,interlock.seconds}'),
     ('confirm_reservation', '{bigint}'),
     ('configuration', '{regclass}'),
     ('configure', '{regclass,jsonb,boolean}'),
     ('current_writer', '{}'),
-    ('define_idempotency_scope', '{text,text,interlock.seconds,interlock.seconds,boolean,integer,integer}'),
     ('define_transitions', '{regclass,name,jsonb,text[],text,jsonb}'),
     ('delete_row', '{regclass,text,text}'),
     ('disable_escrow', '{regclass,name}'),
@@ -40,11 +38,8 @@ INSERT INTO documented VALUES
     ('extend_reservation', '{bigint,interlock.seconds}'),
     ('first_version', '{text}'),
     ('fold_escrow', '{regclass,text}'),
-    ('force_unlock_row', '{regclass,text,text}'),
     ('getapplock', '{text,text,text,integer,text}'),
     ('grant_access', '{text,name}'),
-    ('grant_idempotency_scope', '{text,name}'),
-    ('grant_writer', '{text,name,boolean,boolean}'),
     ('group_columns', '{regclass,name[]}'),
     ('guard_children', '{regclass,regclass,name[]}'),
     ('hand_over_columns', '{regclass,name[],text}'),
@@ -57,12 +52,10 @@ INSERT INTO documented VALUES
     ('idempotency_complete', '{text,text,bigint,jsonb,text,bytea}'),
     ('idempotency_extend', '{text,text,bigint}'),
     ('idempotency_fail', '{text,text,bigint,jsonb,boolean}'),
-    ('idempotency_forget', '{text,text,text,boolean}'),
     ('idempotency_key', '{text,text,text}'),
     ('idempotency_lookup', '{text,text}'),
     ('idempotency_release', '{text,text,bigint}'),
     ('idempotency_request_hash', '{jsonb}'),
-    ('idempotency_sweep', '{integer}'),
     ('key_path', '{text,text,text}'),
     ('lease_of', '{text}'),
     ('lock_key', '{text,text,interlock.seconds,text}'),
@@ -80,12 +73,9 @@ INSERT INTO documented VALUES
     ('require_lease', '{regclass,text,name[]}'),
     ('restore_history', '{regclass}'),
     ('reserve', '{regclass,text,name,numeric,interlock.seconds,text,interlock.seconds}'),
-    ('reset_contention', '{}'),
     ('resync_sequences', '{}'),
     ('revert_row', '{regclass,text,bigint,timestamptz,text}'),
     ('revoke_access', '{text,name}'),
-    ('revoke_idempotency_scope', '{text,name}'),
-    ('revoke_writer', '{text,name}'),
     ('row_as_of', '{regclass,text,timestamptz}'),
     ('row_history', '{regclass,text}'),
     ('row_lock_of', '{regclass,text}'),
@@ -96,8 +86,6 @@ INSERT INTO documented VALUES
     ('set_holder', '{text}'),
     ('set_writer', '{text,boolean}'),
     ('share_columns', '{regclass,name[],text,text}'),
-    ('suppress_history', '{regclass,text}'),
-    ('sweep', '{integer}'),
     ('touch_row', '{regclass,text,text,interlock.seconds}'),
     ('transition', '{regclass,text,text,text,jsonb,name,jsonb}'),
     ('trim_history', '{regclass,integer}'),
@@ -120,7 +108,22 @@ INSERT INTO documented VALUES
     ('versioned_delete', '{regclass,text,text}'),
     ('versioned_update', '{regclass,text,text,jsonb}'),
     ('versioned_update_many', '{regclass,jsonb,boolean}'),
-    ('versioned_upsert', '{regclass,text,text,jsonb}');
+    ('versioned_upsert', '{regclass,text,text,jsonb}')) f (name, types);
+-- Roles that it was granted to:
+INSERT INTO documented SELECT name, types::text[], false FROM (VALUES
+    ('break_lease', '{text,text,boolean}'),
+    ('break_leases', '{text,text,name}'),
+    ('define_idempotency_scope', '{text,text,interlock.seconds,interlock.seconds,boolean,integer,integer}'),
+    ('force_unlock_row', '{regclass,text,text}'),
+    ('grant_idempotency_scope', '{text,name}'),
+    ('grant_writer', '{text,name,boolean,boolean}'),
+    ('idempotency_forget', '{text,text,text,boolean}'),
+    ('idempotency_sweep', '{integer}'),
+    ('reset_contention', '{}'),
+    ('revoke_idempotency_scope', '{text,name}'),
+    ('revoke_writer', '{text,name}'),
+    ('suppress_history', '{regclass,text}'),
+    ('sweep', '{integer}')) f (name, types);
 
 CREATE TEMP VIEW functions AS
 SELECT p.proname AS name, min(p.pronargs - p.pronargdefaults) AS required, max(p.pronargs) AS most, bool_or(p.provariadic <> 0) AS is_variadic
@@ -131,6 +134,11 @@ GROUP BY 1;
 SELECT is_empty('SELECT f.name AS of_catalog, d.name AS of_list FROM functions f FULL JOIN documented d USING (name) WHERE f.name IS NULL OR d.name IS NULL',
     'every function is in the list');
 SELECT is_empty('SELECT name FROM functions JOIN documented USING (name) WHERE NOT is_variadic AND most <> cardinality(types)', 'with all of its arguments');
+
+SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p JOIN documented ON name = proname
+      WHERE p.pronamespace = 'interlock'::regnamespace AND is_public <> EXISTS (
+            SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a WHERE a.grantee = 0 AND a.privilege_type = 'EXECUTE')$$,
+    'each can be executed by everybody, or must be granted, as the list says');
 
 -- Each call, from the required arguments to all of them.
 CREATE FUNCTION pg_temp.types_of_parameters(name text, count int) RETURNS text LANGUAGE plpgsql AS $$

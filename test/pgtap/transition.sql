@@ -9,7 +9,7 @@ INSERT INTO orders VALUES (1), (2);
 SELECT lives_ok($$SELECT interlock.transition('orders', 1, 'pending', 'paid', '{"note": "n"}')$$, 'transition');
 SELECT results_eq('SELECT status, note FROM orders WHERE id = 1', $$VALUES ('paid', 'n')$$, 'with other changes');
 SELECT results_eq($$SELECT outcome, state FROM interlock.try_transition('orders', 1, 'paid', 'shipped')$$, $$VALUES ('transitioned', 'shipped')$$, 'transitioned');
-SELECT results_eq($$SELECT outcome, state FROM interlock.try_transition('orders', 1, 'paid', 'shipped')$$, $$VALUES ('state_changed', 'shipped')$$, 'FSM-7: once more');
+SELECT results_eq($$SELECT outcome, state FROM interlock.try_transition('orders', 1, 'paid', 'shipped')$$, $$VALUES ('state_changed', 'shipped')$$, 'TRN-17: once more');
 SELECT results_eq($$SELECT outcome, state FROM interlock.try_transition('orders', 1, 'shipped', 'paid')$$, $$VALUES ('not_allowed', 'shipped')$$, 'not_allowed');
 SELECT results_eq($$SELECT outcome, state FROM interlock.try_transition('orders', '99', 'pending', 'paid')$$, $$VALUES ('not_found', NULL)$$, 'not_found');
 SELECT throws_ok($$SELECT interlock.transition('orders', 1, 'shipped', 'paid')$$, 'IL002');

@@ -30,7 +30,7 @@ PREPARE untyped AS SELECT interlock.assert_version('doc', $1, $2);
 SELECT is(parameter_types::text, '{text,text}', 'parameters without a type are text') FROM pg_prepared_statements WHERE name = 'untyped';
 SELECT lives_ok($$EXECUTE untyped('1', '1')$$, 'and work');
 
--- it moves nothing; what is written then is seen as any write is (OCC-3)
+-- it moves nothing; what is written then is seen as any write is (VER-13)
 SELECT is(version, 1::bigint, 'the version stays') FROM doc WHERE id = 1;
 SELECT results_eq($$UPDATE doc SET body = 'y' WHERE id = 1 RETURNING version$$, $$VALUES (2::bigint)$$, 'a plain UPDATE writes it');
 SELECT throws_ok($$SELECT interlock.assert_version('doc', 1, 1)$$, 'IL001', NULL, 'and the asserted version is stale then');

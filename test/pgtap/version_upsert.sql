@@ -72,7 +72,7 @@ SELECT lives_ok($$SELECT interlock.versioned_upsert('parted', '{"id": 1, "part":
 SELECT results_eq('SELECT id, version FROM parted_a', 'VALUES (1, 1::bigint)', 'the row is in its partition');
 SELECT lives_ok($$SELECT interlock.versioned_upsert('parted_a', '{"id": 2, "part": "a"}', NULL, '{}')$$, 'a partition');
 SELECT throws_ok($$SELECT interlock.versioned_upsert('parted', '{"id": 1, "part": "b"}', NULL, '{}')$$, '23514', NULL, 'no partition takes it');
--- OCC-9
+-- VER-19
 DELETE FROM doc WHERE id = 5;
 SELECT is(interlock.versioned_upsert('doc', 5, NULL::bigint, '{}'), 4::bigint, 'a key that is used again starts above its versions');
 ALTER TABLE counted ALTER version DROP DEFAULT;

@@ -239,13 +239,13 @@ RESET interlock.direct_execution;
 SELECT operation, row_data ->> 'id' AS id, version, changed FROM doc_history ORDER BY id;
 SELECT moved();
 
-\echo -- a trigger that is disabled is found (OCC-6)
+\echo -- a trigger that is disabled is found (VER-16)
 ALTER TABLE line DISABLE TRIGGER zzz_interlock_children_doc_id_insert;
 SELECT finding, advice FROM interlock.advise() WHERE rel = 'line'::regclass AND severity = 'broken';
 ALTER TABLE line ENABLE TRIGGER zzz_interlock_children_doc_id_insert;
 SELECT finding, advice FROM interlock.advise() WHERE rel = 'line'::regclass AND severity = 'broken';
 
-\echo -- so is a guard that does not hold, or refuses all writes (OCC-6)
+\echo -- so is a guard that does not hold, or refuses all writes (VER-16)
 CREATE TABLE part (id int PRIMARY KEY, doc_id int REFERENCES doc);
 SELECT interlock.guard_children('part', 'doc');
 CREATE VIEW found AS SELECT finding, advice, enforced FROM interlock.advise() f JOIN interlock.guards g USING (rel) WHERE rel = 'part'::regclass ORDER BY 1;

@@ -1,6 +1,5 @@
 -- Calls as the reader of an article types them: each ends in a result, or in an error whose hint leads to the call that works.
 -- Names, parameters and literals of other types than a function takes are the server's errors (42883, 22P02); they are not here.
-\pset format unaligned
 \pset tuples_only on
 SET client_min_messages = warning;
 CREATE SCHEMA hints;

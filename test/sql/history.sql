@@ -35,7 +35,7 @@ SAVEPOINT s; UPDATE doc SET title = 'never' WHERE id = 5; ROLLBACK TO s; SAVEPOI
 BEGIN; UPDATE doc SET title = 'never'; ROLLBACK;
 SELECT key, operation, row_data->>'title' AS title FROM entries('doc_history');
 
--- OCC-5, C4: an INSERT that does nothing is none; one that updates is an update; MERGE, COPY and RETURNING are writes like others
+-- VER-15, C4: an INSERT that does nothing is none; one that updates is an update; MERGE, COPY and RETURNING are writes like others
 TRUNCATE doc_history RESTART IDENTITY;
 INSERT INTO doc VALUES (1, 'x') ON CONFLICT DO NOTHING;
 INSERT INTO doc VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET title = excluded.title WHERE false;

@@ -57,7 +57,7 @@ SELECT outcome FROM interlock.idempotency_claim('strict', 'k');
 SELECT interlock.idempotency_fail('strict', 'k', token('strict', 'k'), '{"error": "timeout"}');
 SELECT outcome, response FROM interlock.idempotency_claim('strict', 'k');
 
--- IDP-17: a response that is too large leaves a key that never runs again
+-- IDM-27: a response that is too large leaves a key that never runs again
 SELECT interlock.define_idempotency_scope('small', max_response_bytes => 100);
 SELECT outcome FROM interlock.idempotency_claim('small', 'k');
 SELECT interlock.idempotency_complete('small', 'k', token('small', 'k'), to_jsonb(repeat('x', 1000)), 'id');
@@ -71,13 +71,13 @@ SELECT interlock.idempotency_checkpoint('job', 'import 5', token('job', 'import 
 UPDATE interlock.idempotency SET deadline = now() WHERE scope = 'job';
 SELECT token('job', 'import 5') AS old \gset
 SELECT outcome, token > :old AS newer, attempt, checkpoint, state FROM interlock.idempotency_claim('job', 'import 5');
--- IDP-3, IDP-4, IDP-5: the one that was taken over can do nothing any more
+-- IDM-13, IDM-14, IDM-15: the one that was taken over can do nothing any more
 SELECT interlock.idempotency_complete('job', 'import 5', :old);
 SELECT interlock.idempotency_fail('job', 'import 5', :old);
 SELECT interlock.idempotency_checkpoint('job', 'import 5', :old, 'rows');
 SELECT interlock.idempotency_extend('job', 'import 5', :old);
 SELECT interlock.idempotency_assert('job', 'import 5', :old);
--- IDP-8: past its deadline, but not taken over: it is still good
+-- IDM-18: past its deadline, but not taken over: it is still good
 UPDATE interlock.idempotency SET deadline = now() WHERE scope = 'job';
 SELECT interlock.idempotency_assert('job', 'import 5', token('job', 'import 5'));
 SELECT interlock.idempotency_extend('job', 'import 5', token('job', 'import 5')) > now() + interval '59 min' AS extended;
@@ -85,7 +85,7 @@ UPDATE interlock.idempotency SET deadline = now() WHERE scope = 'job';
 SELECT interlock.idempotency_complete('job', 'import 5', token('job', 'import 5'), '{"rows": 5000}');
 SELECT interlock.idempotency_checkpoint('pay', 'order 1', 1, 'x');
 
--- IDP-9: taken over with another request
+-- IDM-19: taken over with another request
 SELECT outcome FROM interlock.idempotency_claim('pay', 'order 3', '{"amount": 1}');
 UPDATE interlock.idempotency SET deadline = now() WHERE key = 'order 3';
 SELECT outcome FROM interlock.idempotency_claim('pay', 'order 3', '{"amount": 2}');
@@ -96,7 +96,7 @@ SELECT outcome FROM interlock.idempotency_claim('pay', 'order 3');
 SELECT interlock.idempotency_complete('pay', 'order 3', token('pay', 'order 3'));
 SELECT outcome FROM interlock.idempotency_claim('pay', 'order 3', '{"amount": 999}');
 
--- IDP-11: after its time a key starts anew, with any request; the sweeper deletes it
+-- IDM-21: after its time a key starts anew, with any request; the sweeper deletes it
 UPDATE interlock.idempotency SET expires_at = now() WHERE key = 'order 1';
 SELECT outcome, attempt, response FROM interlock.idempotency_claim('pay', 'order 1', '{"amount": 99}');
 SELECT interlock.idempotency_sweep();
@@ -109,7 +109,7 @@ SELECT expires_at AS before FROM interlock.idempotency WHERE scope = 'long' \gse
 SELECT interlock.idempotency_complete('long', 'k', token('long', 'k'));
 SELECT expires_at = :'before' AS unmoved FROM interlock.idempotency WHERE scope = 'long';
 
--- IDP-13: savepoints
+-- IDM-23: savepoints
 BEGIN;
 SAVEPOINT s;
 SELECT outcome FROM interlock.idempotency_claim('pay', 'order 4');
@@ -119,7 +119,7 @@ COMMIT;
 SELECT outcome FROM interlock.idempotency_claim('pay', 'order 4');
 SELECT count(*) FROM interlock.key_locks;
 
--- IDP-12, C6: the deadline counts from the clock, not from the start of the transaction
+-- IDM-22, C6: the deadline counts from the clock, not from the start of the transaction
 BEGIN;
 SELECT pg_sleep(0.1);
 SELECT outcome FROM interlock.idempotency_claim('pay', 'late');

@@ -1,4 +1,4 @@
--- DBG-3: the check of a domain drops the index of the key that the call has chosen
+-- OPS-13: the check of a domain drops the index of the key that the call has chosen
 \set VERBOSITY terse
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;

@@ -21,7 +21,6 @@ END $$;
 CREATE FUNCTION try_all(calls text[]) RETURNS TABLE (call text, answer text) LANGUAGE sql AS
     'SELECT regexp_replace(c, ''(.{90}).*'', ''\1 ...''), regexp_replace(try(c), ''(.)\1{60,}'', ''\1..\1'', ''g'') FROM unnest(calls) WITH ORDINALITY u(c, n) ORDER BY n';
 \x on
-\pset format unaligned
 
 -- keys
 SELECT * FROM try_all(ARRAY['acquire_lease(NULL)', 'acquire_permit(NULL, 1)', 'renew_lease(NULL, 1)', 'release_lease(NULL, 1)', 'assert_lease(NULL, 1)', 'break_lease(NULL, ''r'')',
@@ -35,7 +34,6 @@ SELECT * FROM try_all(ARRAY['acquire_lease(''/'')', 'acquire_lease(''//'')', 'ac
 
 -- whatever has no slash is one level, and no two texts are one key
 \x off
-\pset format aligned
 CREATE TABLE odd (n serial, key text);
 INSERT INTO odd (key) VALUES (' '), ('a'), ('A'), (' a'), ('a '), ('it''s'), ('"quoted"'), ('back\slash'), ('per%cent %s %n'), ('{"a": 1}'), (E'new\nline'), (E'tab\t'), ('.'), ('..'), ('b/.'),
     ('c/..'), ('*'), ('ü'), (U&'u\0308'), ('日本語/鍵'), ('😀'), (E'\u200b'), ('null'), (E'\x01');
@@ -43,7 +41,6 @@ SELECT n, outcome, token IS NOT NULL AS has_token FROM odd, LATERAL interlock.ac
 SELECT count(*), count(*) FILTER (WHERE o.key = l.key) AS as_given FROM odd o FULL JOIN interlock.leases l ON o.key = l.key COLLATE "C";
 SELECT release_all();
 \x on
-\pset format unaligned
 
 -- ttl
 SELECT * FROM try_all(ARRAY['acquire_lease(''k'', NULL)', 'acquire_lease(''k'', ''0'')', 'acquire_lease(''k'', ''-1 s'')', 'acquire_lease(''k'', ''1 day -25 hours'')', 'acquire_lease(''k'', ''1 us'')', 'acquire_lease(''k'', ''1 day'')',
@@ -98,7 +95,6 @@ SELECT * FROM try_all(ARRAY['acquire_lease(''k'', mode => NULL)', 'acquire_lease
 SELECT * FROM try_all(ARRAY['acquire_lease(''k'', holder => '''')', 'acquire_lease(''k'', holder => '' '')', 'acquire_lease(''k'', holder => repeat(''h'', 255))', 'acquire_lease(''k'', holder => repeat(''h'', 256))', 'acquire_lease(''k'', holder => repeat(''é'', 127))',
     'acquire_lease(''k'', holder => repeat(''é'', 128))', 'acquire_permit(''k'', 1, holder => '''')', 'acquire_permit(''k'', 1, holder => repeat(''h'', 256))', 'acquire_leases(''{k}'', holder => '''')', 'acquire_leases(''{k}'', holder => repeat(''h'', 256))']);
 \x off
-\pset format aligned
 SELECT outcome, length(holder), holder = repeat('é', 127) || 'x' AS as_given FROM interlock.acquire_lease('long holder', '1 min', holder => repeat('é', 127) || 'x');
 SELECT outcome, holder FROM interlock.acquire_lease('quoted holder', holder => 'O''Brien "Éva" \ %s' || E'\n') l;
 SELECT outcome, holder FROM interlock.acquire_lease('quoted holder', holder => 'other');
@@ -108,7 +104,6 @@ SELECT holder, reason FROM interlock.lease_audit;
 DELETE FROM interlock.lease_audit;
 SELECT release_all();
 \x on
-\pset format unaligned
 SELECT * FROM try_all(ARRAY['break_lease(''k'', NULL)', 'break_lease(''k'', '''')', 'break_lease(''k'', ''nobody has it'')']);
 
 -- several keys
@@ -118,7 +113,6 @@ SELECT count(*) FROM interlock.leases;
 
 -- very many: all, or none for one that is held, and each of them can be given back
 \x off
-\pset format aligned
 CREATE TABLE many AS SELECT array_agg('many' || n ORDER BY n DESC) AS keys FROM generate_series(1, 10000) n;
 CREATE TABLE got AS SELECT outcome, tokens, expires_at FROM many, LATERAL interlock.acquire_leases(keys, '1 min');
 SELECT outcome, cardinality(tokens), (SELECT count(DISTINCT t) FROM unnest(tokens) t) AS distinct_tokens FROM got;

@@ -27,7 +27,6 @@ SELECT pg_get_triggerdef(oid) AS trigger FROM pg_trigger WHERE tgrelid = 'doc'::
 SELECT * FROM interlock.column_ownership;
 
 -- what an update changes, whoever says what
-\pset format unaligned
 SELECT w AS writer, command, attempt(w, command) FROM (VALUES
     (1, 'UPDATE doc SET title = ''new'' WHERE id = 1'), (2, 'UPDATE doc SET title = NULL WHERE id = 1'),
     (3, 'UPDATE doc SET body = '''' WHERE id = 2'), (4, 'UPDATE doc SET price = 12, seen = 1 WHERE id = 1'),
@@ -46,7 +45,6 @@ SELECT w AS writer, command, attempt(w, command) FROM (VALUES
     (8, 'INSERT INTO doc VALUES (4, ''inserted'', ''by anybody'', 1)'), (9, 'DELETE FROM doc WHERE id = 1'),
     (10, 'UPDATE doc SET price = 10.0 WHERE id = 1'))
     c (n, command), unnest('{editor,importer}'::text[]) w ORDER BY n, w;
-\pset format aligned
 -- COPY inserts, which claims nothing (OWN-5)
 BEGIN;
 COPY doc (id, title, price) FROM stdin;

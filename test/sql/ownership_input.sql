@@ -11,7 +11,6 @@ EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS h = PG_EXCEPTION_HINT;
     RETURN concat_ws(' ', SQLSTATE, SQLERRM, '[' || nullif(h, '') || ']');
 END $$;
-\pset format unaligned
 -- arguments
 SELECT command, call(command) FROM (VALUES
     ('own_columns(NULL, ''w'', ''{a}'')'), ('own_columns(''doc'', NULL, ''{a}'')'), ('own_columns(''doc'', ''w'', NULL)'), ('own_columns(''doc'', ''w'', ''{a}'', NULL)'),

@@ -1,7 +1,6 @@
 -- Every object of the extension: its kind, its owner, whose rights it runs with, and what roles other
 -- than its owner may do with it. A line that changes here changes what a role can do: SECURITY.md says
 -- why each grant is there.
-\pset format unaligned
 \pset tuples_only on
 SET search_path = pg_catalog;
 
@@ -36,12 +35,15 @@ WHERE n.oid = (SELECT extnamespace FROM pg_extension WHERE extname = 'pg_interlo
     OR n.oid IN (SELECT objid FROM members WHERE classid = 'pg_namespace'::regclass)
 ORDER BY n.nspname COLLATE "C";
 
--- Functions that PUBLIC may execute: volatility, parallel safety
+-- Functions that PUBLIC may execute: volatility, parallel safety. Without those that users call, if they are
+-- volatile and run with the caller's rights: test/pgtap/prepared.sql has a list of them.
 SELECT m.identity || ' ' || concat(p.provolatile, p.proparallel)
     || CASE WHEN p.prosecdef THEN ' SECURITY DEFINER' ELSE '' END
     || coalesce(' ' || p.proconfig::text, '') || pg_temp.owned(p.proowner)
 FROM members m JOIN pg_proc p ON m.classid = 'pg_proc'::regclass AND p.oid = m.objid
 WHERE pg_temp.granted(p.proacl, 'f', p.proowner) IS NOT DISTINCT FROM 'PUBLIC EXECUTE'
+    AND NOT (p.pronamespace = 'interlock'::regnamespace AND concat(p.provolatile, p.proparallel) = 'vu'
+             AND NOT p.prosecdef AND p.proconfig IS NULL AND pg_temp.owned(p.proowner) = '')
 ORDER BY m.identity COLLATE "C";
 
 -- Functions that must be granted

@@ -14,7 +14,7 @@ SELECT interlock.transition('orders', 1, 'pending', 'cancelled');
 SELECT interlock.transition('orders', 1, 'paid', 'pending');
 SELECT interlock.transition('orders', 99, 'pending', 'paid');
 SELECT outcome, state FROM interlock.try_transition('orders', 1, 'paid', 'shipped');
--- the same once more: distinguished by the state (FSM-7)
+-- the same once more: distinguished by the state (TRN-17)
 SELECT outcome, state FROM interlock.try_transition('orders', 1, 'paid', 'shipped');
 SELECT outcome, state FROM interlock.try_transition('orders', 1, 'shipped', 'paid');
 SELECT outcome, state FROM interlock.try_transition('orders', 99, 'paid', 'shipped');
@@ -22,7 +22,7 @@ SELECT outcome, state FROM interlock.try_transition('orders', 99, 'shipped', 'pa
 SELECT outcome, state FROM interlock.try_transition('orders', '2', 'pending', 'cancelled', changes => '{"note": null}', state_column => 'status');
 SELECT * FROM orders ORDER BY id;
 
--- and by everybody else (FSM-6)
+-- and by everybody else (TRN-16)
 UPDATE orders SET status = 'shipped' WHERE id = 3;
 UPDATE orders SET status = 'pending' WHERE id = 1;
 UPDATE orders SET status = status, note = 'same state' WHERE id = 1;
@@ -46,7 +46,7 @@ UPDATE orders SET note = 'harmless' WHERE id = 3;
 DROP TRIGGER jump ON orders;
 SELECT * FROM orders ORDER BY id;
 
--- a transition that is rolled back leaves nothing (FSM-9)
+-- a transition that is rolled back leaves nothing (TRN-19)
 BEGIN;
 SAVEPOINT s;
 SELECT interlock.transition('orders', 3, 'pending', 'paid', '{"note": "undone"}');
@@ -55,7 +55,7 @@ SELECT outcome, state FROM interlock.try_transition('orders', 3, 'pending', 'can
 COMMIT;
 SELECT * FROM orders WHERE id = 3;
 
--- defined again: rows in a state that is no longer declared stay, and stay there (FSM-8)
+-- defined again: rows in a state that is no longer declared stay, and stay there (TRN-18)
 SELECT interlock.define_transitions('orders', 'status', '{"shipped": ["pending"]}');
 INSERT INTO orders VALUES (4, 'paid');
 UPDATE orders SET status = 'pending' WHERE id = 3;
@@ -101,7 +101,7 @@ UPDATE jobs SET vc = 'c' WHERE id = 'k';
 UPDATE jobs SET vc = 'b', dom = 'b' WHERE id = 'k';
 UPDATE jobs SET vc = 'b', dom = 'a' WHERE id = 'k' RETURNING *;
 
--- with a version: there and back passes the state, not the version (FSM-3)
+-- with a version: there and back passes the state, not the version (TRN-13)
 CREATE TABLE docs (id int PRIMARY KEY, status text);
 SELECT interlock.define_transitions('docs', 'status', '{"draft": ["review"], "review": ["draft", "live"]}');
 SELECT interlock.enable_versioning('docs');

@@ -13,7 +13,6 @@ CREATE FUNCTION states(tab regclass) RETURNS TABLE (rel regclass, states text) L
      WHERE tgname LIKE '%interlock%' AND (tgrelid = tab OR tgrelid IN (SELECT relid FROM pg_partition_tree(tab))) GROUP BY tgrelid ORDER BY tgrelid::regclass::text $$;
 CREATE TABLE doc (id int PRIMARY KEY, a int, b int, state text);
 SELECT configure('doc');
-\pset format unaligned
 SELECT * FROM states('doc');
 DO $$ DECLARE name text; state text; before text; BEGIN
     FOREACH state IN ARRAY '{DISABLE,ENABLE ALWAYS,ENABLE REPLICA,ENABLE}'::text[] LOOP

@@ -115,7 +115,7 @@ SELECT * FROM try($$SELECT interlock.versioned_update('"ShowSeats"', '{"code": "
 SELECT * FROM try($$SELECT interlock.versioned_update('"ShowSeats"', '{"code": "A12"}', 1, '{"SeatId": 99}')$$);
 SELECT * FROM try($$SELECT interlock.versioned_update('"ShowSeats"', 5, 1, '{"code": "C1"}')$$);
 SELECT * FROM try($$SELECT interlock.transition('"ShowSeats"', '{"Id": 5, "state": "free"}', 'free', 'taken')$$, $$ALTER TABLE "ShowSeats" ALTER state SET NOT NULL, ADD UNIQUE ("Id", state)$$);
--- OCC-9: a value that is used again starts above the versions it had
+-- VER-19: a value that is used again starts above the versions it had
 SELECT * FROM try($$INSERT INTO "ShowSeats" VALUES (8, 1, 1, 'A12') RETURNING "RowVer"$$, $$SELECT interlock.versioned_update('"ShowSeats"', 5, 1, '{"a": 9}'); SELECT interlock.versioned_update('"ShowSeats"', 5, 2, '{"code": "C1"}')$$);
 SELECT * FROM try($$INSERT INTO "ShowSeats" VALUES (8, 1, 1, 'A12') RETURNING "RowVer"$$, $$UPDATE "ShowSeats" SET a = 9 WHERE "Id" = 5; UPDATE "ShowSeats" SET code = 'C1' WHERE "Id" = 5$$);
 

@@ -19,11 +19,11 @@ SELECT interlock.versioned_update('config', 1, 2, '{"price": null}');
 SELECT interlock.versioned_update('config', 1, 3, '{}');
 SELECT * FROM config WHERE id = 1;
 
--- every writer moves the version (OCC-4)
+-- every writer moves the version (VER-14)
 UPDATE config SET title = 'plain' WHERE id = 1 RETURNING version;
 UPDATE config SET title = title WHERE id = 1 RETURNING version;
 INSERT INTO config (id, title) VALUES (1, 'upsert') ON CONFLICT (id) DO UPDATE SET title = excluded.title RETURNING version;
--- an upsert that does nothing moves nothing (OCC-5, C4)
+-- an upsert that does nothing moves nothing (VER-15, C4)
 INSERT INTO config (id, title) VALUES (1, 'upsert') ON CONFLICT (id) DO NOTHING RETURNING version;
 INSERT INTO config (id, title) VALUES (1, 'upsert') ON CONFLICT (id) DO UPDATE SET title = 'x' WHERE false RETURNING version;
 SELECT title, version FROM config WHERE id = 1;
@@ -46,7 +46,7 @@ CREATE TRIGGER touch AFTER INSERT ON parent FOR EACH ROW EXECUTE FUNCTION touch_
 INSERT INTO parent VALUES (3);
 SELECT title, version FROM config WHERE id = 1;
 
--- a writer may set exactly the next version, as ORMs do; nothing else (OCC-8)
+-- a writer may set exactly the next version, as ORMs do; nothing else (VER-18)
 UPDATE config SET title = 'orm', version = version + 1 WHERE id = 1 AND version = 9 RETURNING version;
 UPDATE config SET title = 'orm', version = 11 WHERE id = 1 AND version = 10 RETURNING version;
 UPDATE config SET version = 99 WHERE id = 1;
@@ -75,7 +75,7 @@ SELECT * FROM interlock.try_versioned_delete('config', 2, 7);
 SELECT interlock.versioned_delete('config', 2, 1);
 SELECT * FROM interlock.try_versioned_delete('config', 2, 1);
 SELECT interlock.versioned_delete('config', 2, 1);
--- a row that is inserted again does not start at a version that somebody may still hold (OCC-9)
+-- a row that is inserted again does not start at a version that somebody may still hold (VER-19)
 SELECT * FROM interlock.try_versioned_delete('config', 1, 15);
 INSERT INTO config (id, title) VALUES (1, 'again') RETURNING version;
 SELECT outcome, version FROM interlock.try_versioned_update('config', 1, 14, '{"title": "held since before"}');
@@ -87,7 +87,7 @@ BEGIN; DELETE FROM config WHERE id = 3; ROLLBACK;
 DELETE FROM config WHERE id = 1;
 INSERT INTO config (id, title) VALUES (1, 'third') RETURNING version;
 
--- savepoints (OCC-10) and the token within one transaction (OCC-3, C5)
+-- savepoints (VER-20) and the token within one transaction (VER-13, C5)
 BEGIN;
 SELECT interlock.versioned_update('config', 3, 17, '{"title": "in"}');
 SAVEPOINT s;
@@ -115,7 +115,7 @@ SELECT * FROM interlock.versioned_update_many('config',
     '[{"key": 13, "version": 1, "changes": {"title": "all"}}, {"key": 77, "version": 7, "changes": {"title": "nothing"}}]', true);
 SELECT title, version FROM config WHERE id = 13;
 
--- with retries (OCC-11)
+-- with retries (VER-21)
 CREATE FUNCTION raise_price(current jsonb, args jsonb) RETURNS jsonb LANGUAGE sql AS
     $$ SELECT jsonb_build_object('price', (current->>'price')::numeric + (args->>'by')::numeric) $$;
 SELECT * FROM interlock.update_with_retry('config', 10, 'raise_price(jsonb, jsonb)', '{"by": 0.01}');

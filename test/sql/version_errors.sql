@@ -155,7 +155,7 @@ RESET ROLE;
 REVOKE EXECUTE ON FUNCTION no_object(jsonb, jsonb) FROM PUBLIC;
 SET ROLE interlock_writer;
 SELECT interlock.update_with_retry('owned', 1, 'no_object(jsonb, jsonb)');
--- a writer without any right on the sequence deletes and inserts, and the start holds (OCC-9)
+-- a writer without any right on the sequence deletes and inserts, and the start holds (VER-19)
 RESET ROLE;
 GRANT SELECT, INSERT, DELETE ON owned TO interlock_writer;
 SET ROLE interlock_writer;
@@ -182,7 +182,7 @@ CREATE TRIGGER suppress BEFORE UPDATE ON heavy FOR EACH ROW EXECUTE FUNCTION sup
 SELECT interlock.versioned_update('heavy', 1, 2, '{"body": ""}');
 DROP TRIGGER suppress ON heavy;
 
--- protection that is off is reported, and the verbs refuse to work on it (OCC-6, C11)
+-- protection that is off is reported, and the verbs refuse to work on it (VER-16, C11)
 SELECT rel, finding FROM interlock.advise();
 ALTER TABLE heavy DISABLE TRIGGER zzz_interlock_version;
 ALTER TABLE wide ENABLE REPLICA TRIGGER zzz_interlock_version;

@@ -1,4 +1,4 @@
--- Versioned rows: where a row starts whose key was there before (OCC-9)
+-- Versioned rows: where a row starts whose key was there before (VER-19)
 \set VERBOSITY terse
 CREATE TABLE reborn (id int PRIMARY KEY, a int);
 SELECT interlock.enable_versioning('reborn');

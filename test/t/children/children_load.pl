@@ -36,7 +36,7 @@ INSERT INTO line (doc_id) VALUES (:b), (:b);
 \endif
 COMMIT;
 ));
-$node->command_ok([ 'pgbench', '-n', '-c', 8, '-j', 2, '-t', 150, '-f', $load, $node->connstr('source') ], 'OCC-7: no deadlock, and no other error');
+$node->command_ok([ 'pgbench', '-n', '-c', 8, '-j', 2, '-t', 150, '-f', $load, $node->connstr('source') ], 'VER-17: no deadlock, and no other error');
 is(ask('SELECT count(*) FROM line'), 8 * 150 * 3, 'every line is there');
 is(ask('SELECT sum(version - 1) FROM doc'), 8 * 150 * 2, 'each transaction has moved each of its documents once');
 ask('DELETE FROM line');

@@ -78,10 +78,10 @@ SELECT pg_advisory_unlock(:n);
 ));
 my $view = $node->basedir . '/view.sql';
 append_to_file($view, qq(SET client_min_messages = error;\nSELECT count(*), count(g.settings), count(g.findings) FROM interlock.guards g;\n));
-$node->command_ok([ 'pgbench', '-n', '-c', 6, '-t', 60, '-f', "$ddl\@1", '-f', "$view\@2", $node->connstr('source') ], 'CFG-5: tables that are made and dropped while they are listed');
+$node->command_ok([ 'pgbench', '-n', '-c', 6, '-t', 20, '-f', "$ddl\@1", '-f', "$view\@2", $node->connstr('source') ], 'CFG-5: tables that are made and dropped while they are listed');
 
 # Many tables.
-my $tables = 10_000;
+my $tables = 2_000;
 $node->safe_psql('postgres', qq(
     CREATE EXTENSION pg_interlock;
     CREATE SCHEMA many;
@@ -95,7 +95,7 @@ $node->safe_psql('postgres', qq(
     END \$\$;));
 $node->safe_psql('postgres', 'CALL make_tables()');
 is($node->safe_psql('postgres', 'ANALYZE pg_catalog.pg_trigger, pg_catalog.pg_class, pg_catalog.pg_attribute; SELECT count(*), count(DISTINCT rel), bool_and(enforced), min(cardinality(findings)), max(settings::text) FROM interlock.guards'),
-    "$tables|$tables|t|1|{\"blind_updates\": \"allow\", \"ignore_columns\": [], \"version_column\": \"v\"}", 'CFG-4: ten thousand tables');
+    "$tables|$tables|t|1|{\"blind_updates\": \"allow\", \"ignore_columns\": [], \"version_column\": \"v\"}", 'CFG-4: two thousand tables');
 
 # A server without preload: what needs it is found, with what to do.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
@@ -104,12 +104,12 @@ my $findings = q(SELECT g.mechanism, g.enforced, g.findings FROM interlock.guard
 is($node->safe_psql('source', $findings),
     "ownership|f|{\"the library was not preloaded: blind updates that were planned before it was loaded are not warned of\"}\n"
       . "require_lease|f|{\"shared_preload_libraries does not have the library: there are no leases, and writes are refused\"}\n"
-      . 'versioning|f|{"the library was not preloaded: statements that were planned before it was loaded are refused"}', 'OCC-6: without preload');
+      . 'versioning|f|{"the library was not preloaded: statements that were planned before it was loaded are refused"}', 'VER-16: without preload');
 is($node->safe_psql('source', q(SET session_preload_libraries = 'auto_explain'; SELECT DISTINCT advice FROM interlock.advise() WHERE rel = 'doc'::regclass ORDER BY 1)),
     q(ALTER DATABASE source SET session_preload_libraries = 'auto_explain', 'pg_interlock' -- by a superuser; or add pg_interlock to shared_preload_libraries)
-      . "\nthe administrator of the server adds pg_interlock to shared_preload_libraries, and restarts it", 'OCC-6: with the advice');
+      . "\nthe administrator of the server adds pg_interlock to shared_preload_libraries, and restarts it", 'VER-16: with the advice');
 $node->safe_psql('source', q(ALTER DATABASE source SET session_preload_libraries = 'pg_interlock'));
-like($node->safe_psql('source', $findings), qr/^require_lease\|f[^\n]*$/, 'OCC-6: a session that preloads it knows its statements, and has no leases');
+like($node->safe_psql('source', $findings), qr/^require_lease\|f[^\n]*$/, 'VER-16: a session that preloads it knows its statements, and has no leases');
 is($node->safe_psql('source', qq(SELECT interlock.configure('doc', \$json\$$settings\$json\$))), '', 'configure works without');
 
 done_testing();

@@ -1,4 +1,4 @@
-# HOUSE-6: examples/*.sql run in a fresh database each, as they stand, and print what the lines "-- => " below a statement say.
+# DOC-1: examples/*.sql run in a fresh database each, as they stand, and print what the lines "-- => " below a statement say.
 # An error that no such line announces fails the example.
 # only with --long
 

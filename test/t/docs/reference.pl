@@ -1,4 +1,4 @@
-# HOUSE-6: docs/reference has each function, setting, view and SQLSTATE, as the catalog has it. A failure shows what the page should say.
+# DOC-1: docs/reference has each function, setting, view and SQLSTATE, as the catalog has it. A failure shows what the page should say.
 
 use strict;
 use warnings;
@@ -84,9 +84,9 @@ while ($functions =~ /^### (\w+)\n(.*?)(?=^##|\z)/msg)
     my @lines = map { s/\s+/ /gr } split /\n(?=\S)/, ($block // '') =~ s/\s+\z//r;
     is(join("\n", sort @lines), join("\n", sort @{ $expected{$name} // [] }), "functions.md: $name");
 }
-is(join(' ', sort keys %found), join(' ', sort keys %expected), 'HOUSE-6: functions.md has all functions and no others');
+is(join(' ', sort keys %found), join(' ', sort keys %expected), 'DOC-1: functions.md has all functions and no others');
 my ($names) = $functions =~ /^## All names\n(.*?)^## /ms;
-is(join(' ', sort $names =~ /\[`(\w+)`\]/g), join(' ', sort keys %expected), 'HOUSE-6: and a line for each at its head');
+is(join(' ', sort $names =~ /\[`(\w+)`\]/g), join(' ', sort keys %expected), 'DOC-1: and a line for each at its head');
 
 my %granted = map { $_->[0] => 1 } rows(q{
     SELECT DISTINCT p.proname FROM pg_proc p

@@ -1,5 +1,6 @@
 # Escrow counters against hostile roles, owners and triggers: no code of a stranger runs with other rights, no part is lost,
 # no value is shown to a role that may not read it, and a table whose folds fail delays no other.
+# only with --long
 
 use strict;
 use warnings;

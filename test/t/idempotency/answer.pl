@@ -76,7 +76,7 @@ sql(q(SELECT interlock.idempotency_claim('large', 'export')));
 is(sql(qq(SELECT interlock.idempotency_complete('large', 'export', token('export'), '{"status": 200}', body => $body))), 't', 'IDM-5: 100 MB are kept');
 is(sql(q(SELECT interlock.define_idempotency_scope('small'); SELECT interlock.idempotency_claim('small', 'small export'))) ne '', 1, 'claimed');
 is(sql(qq(SELECT interlock.idempotency_complete('small', 'small export', token('small export'), '{"status": 200}', 'export 7', $body))), 'f',
-    'IDP-17, IDM-5: complete says that they are not');
+    'IDM-27, IDM-5: complete says that they are not');
 $node->stop('immediate');
 $node->start;
 is(sql(qq(SELECT outcome, response, md5(body) = md5($body), has_response FROM interlock.idempotency_claim('large', 'export'))), 'replay|{"status": 200}|t|t', 'IDM-5: and replayed, also after a crash');

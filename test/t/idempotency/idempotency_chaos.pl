@@ -1,4 +1,4 @@
-# IDP-18: eight clients send every payment many times, and the server is killed every few seconds, before and
+# IDM-28: eight clients send every payment many times, and the server is killed every few seconds, before and
 # after effects are committed: every payment is charged once, and no key stays stuck. A payment whose key is forgotten is
 # charged once more, and a worker that finds no checkpoint never finds an effect. CHAOS_SECONDS=600 runs it for longer.
 

@@ -145,7 +145,7 @@ $waiter = start_waiting('old snapshot', 'old snapshot', begin => 'BEGIN ISOLATIO
 $node->safe_psql('postgres', "SELECT interlock.idempotency_complete('job', 'old snapshot', token('old snapshot'))");
 like(answer($waiter), qr/could not serialize access/, 'old snapshot: 40001');
 
-# IDP-1: a worker whose claim is not committed is killed
+# IDM-11: a worker whose claim is not committed is killed
 my $worker = session();
 $worker->query_safe("SET application_name = 'worker'; BEGIN; SELECT interlock.idempotency_claim('job', 'killed')");
 $waiter = start_waiting('killed', 'killed');

@@ -69,7 +69,7 @@ $node->reload;
 ok($node->poll_query_until('target', 'SELECT lock_status = 0 FROM doc WHERE id = 2'), 'the sweeper finds a restored marker');
 is($node->safe_psql('target', "SELECT interlock.versioned_update('doc', 2, 1, '{\"body\": \"new\"}')"), 2, 'versions move on');
 is($node->safe_psql('target', "UPDATE doc SET seen = now() WHERE id = 2 RETURNING version"), 2, 'ignored columns are ignored still');
-is($node->safe_psql('target', "INSERT INTO doc VALUES (3, 'again') RETURNING version"), 4, 'OCC-9: the start came along');
+is($node->safe_psql('target', "INSERT INTO doc VALUES (3, 'again') RETURNING version"), 4, 'VER-19: the start came along');
 ($ret, $out, $err) = $node->psql('target', "UPDATE orders SET status = 'new'");
 like($err, qr/cannot go from "paid" to "new"/, 'transitions are enforced');
 ($ret, $out, $err) = $node->psql('target', "INSERT INTO orders VALUES (2, 'paid')");
@@ -110,7 +110,7 @@ is($node->safe_psql('target', 'SELECT holder, reason FROM interlock.row_lock_aud
 is($node->safe_psql('target', "SELECT interlock.force_unlock_row('doc', 1, 'next')"), 'anna', 'and goes on');
 is($node->safe_psql('target', "SELECT count(*) FROM interlock.advise() WHERE severity = 'broken'"), 0, 'nothing is off');
 
-# C11, OCC-6: a subscriber is not protected by its own trigger, and is told
+# C11, VER-16: a subscriber is not protected by its own trigger, and is told
 $node->safe_psql('target', 'CREATE SUBSCRIPTION sub CONNECTION \'dbname=nowhere\' PUBLICATION p WITH (connect = false)');
 $node->safe_psql('target', q(
     INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate)

@@ -37,15 +37,15 @@ ok(IPC::Run::run([ 'pg_upgrade', '-d', $old->data_dir, '-D', $new->data_dir, '-b
 $new->start;
 sub sql { return $new->safe_psql('postgres', $_[0]); }
 
-is(sql('INSERT INTO doc VALUES (1, \'c\') RETURNING version'), 3, 'OCC-9: versions of deleted rows are known');
-is(sql('UPDATE doc SET note = \'d\' WHERE id = 2 RETURNING version'), 2, 'OCC-4: versions move');
+is(sql('INSERT INTO doc VALUES (1, \'c\') RETURNING version'), 3, 'VER-19: versions of deleted rows are known');
+is(sql('UPDATE doc SET note = \'d\' WHERE id = 2 RETURNING version'), 2, 'VER-14: versions move');
 is(sql('SELECT count(*) FROM doc_history'), 6, 'history goes on');
 is(sql("SELECT ttl FROM interlock.idempotency_scope WHERE scope = 'pay'"), '1 day', 'scopes are there');
 is(sql("SELECT outcome FROM interlock.acquire_lease('k')"), 'acquired', 'leases are granted');
-is(sql("SELECT count(*) FROM interlock.advise() WHERE severity = 'broken'"), 0, 'OCC-6: protection is on');
+is(sql("SELECT count(*) FROM interlock.advise() WHERE severity = 'broken'"), 0, 'VER-16: protection is on');
 is(sql($rights), $granted, 'SEC-11: rights on the schemas are the same');
 sql('DROP EXTENSION pg_interlock CASCADE');
-is(sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'interlock_internal'"), 0, 'HOUSE-4: interlock_internal belongs to the extension');
+is(sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'interlock_internal'"), 0, 'OPS-15: interlock_internal belongs to the extension');
 
 $new->stop;
 done_testing();

@@ -31,7 +31,7 @@ sql('DROP EXTENSION pg_interlock CASCADE; DROP SCHEMA interlock; DROP TABLE app.
 sql('CREATE EXTENSION pg_interlock');
 is(sql('SELECT extnamespace::regnamespace FROM pg_extension WHERE extname ~ \'interlock\''), 'interlock', 'SEC-11: it needs no schema public');
 sql('DROP EXTENSION pg_interlock');
-is(sql("SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname LIKE 'interlock%'"), 'interlock', 'HOUSE-4: DROP EXTENSION leaves the schema of the API alone, and drops the other');
+is(sql("SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname LIKE 'interlock%'"), 'interlock', 'OPS-15: DROP EXTENSION leaves the schema of the API alone, and drops the other');
 
 # SEC-11: interlock_internal is the extension's own, whoever else made one, and whatever is in it
 sql('CREATE SCHEMA interlock_internal AUTHORIZATION stranger');

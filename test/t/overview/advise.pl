@@ -29,7 +29,7 @@ $node->safe_psql('postgres', q(DROP TABLE document; SELECT interlock.disable_his
 is($node->safe_psql('postgres', $finding), '', 'ADV-1: a history of any length needs no worker');
 
 # Many tables: a third has nothing to find, a third is to be guarded, a third is guarded.
-my $tables = 3000;
+my $tables = 900;
 $node->safe_psql('postgres', qq(
     CREATE SCHEMA many;
     CREATE PROCEDURE make_tables() LANGUAGE plpgsql AS \$\$
@@ -48,11 +48,11 @@ $node->safe_psql('postgres', qq(
 $node->safe_psql('postgres', 'CALL make_tables()');
 is($node->safe_psql('postgres', q(
     SELECT regexp_replace(finding, '"[a-z_]+"', '?'), count(*), count(DISTINCT rel) FROM interlock.advise() GROUP BY 1 ORDER BY 1)),
-    "column ? has a list of states, and may change from each to each|2000|2000\n"
-      . "column ? has no default: a key that is used again meets old versions|1000|1000\n"
-      . "column ? belongs to a manual lock: other writers need not look at it, and it does not expire; with a marker the program calls lock_row and save_row|2000|2000\n"
+    "column ? has a list of states, and may change from each to each|600|600\n"
+      . "column ? has no default: a key that is used again meets old versions|300|300\n"
+      . "column ? belongs to a manual lock: other writers need not look at it, and it does not expire; with a marker the program calls lock_row and save_row|600|600\n"
       . "shared_preload_libraries does not have the library: nothing counts how often writers collide|1|0\n"
-      . 'updates do not move column ?: a stale save is not refused|1000|1000', 'ADV-1: many tables');
+      . 'updates do not move column ?: a stale save is not refused|300|300', 'ADV-1: many tables');
 
 $node->stop;
 done_testing();

@@ -1,6 +1,6 @@
 # Random statements of roles that mean harm, with nothing but LOGIN, TEMP and a schema of their own: triggers that call
 # our functions with any arguments, calls of every function with any arguments, writes and DDL. The server has to stay up, no error may
-# be an internal one, and others have to see their views (SEC-1, SEC-5, DBG-1 to DBG-3).
+# be an internal one, and others have to see their views (SEC-1, SEC-5, OPS-11 to OPS-13).
 #
 #   FUZZ_SEED=n       the statements of that run; printed at the start
 #   FUZZ_CASES=n      how many statements

@@ -1,4 +1,4 @@
-# DBG-4: the sweeper on a server so slow that everything takes seconds: each life of a worker gets further.
+# OPS-14: the sweeper on a server so slow that everything takes seconds: each life of a worker gets further.
 
 use strict;
 use warnings;
