@@ -57,11 +57,12 @@ static void reserve_notes() {
         merge_grants(0);
     for (GrantItem& item : grants)
         if (!reserve_note(item.entry, item.effects, &item.note))
-            ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                            errmsg("not enough memory for the escrow counters of prepared "
-                                   "transactions"),
-                            errhint("Raise interlock.max_escrow_counters, or decide prepared "
-                                    "transactions.")));
+            ereport(ERROR,
+                    (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                     errmsg("not enough memory for the escrow counters of prepared "
+                            "transactions"),
+                     errhint("Raise interlock.max_escrow_counters, or commit or roll back prepared "
+                             "transactions.")));
 }
 
 static void end_transaction(XactEvent event, void*) {

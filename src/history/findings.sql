@@ -44,7 +44,7 @@ BEGIN ATOMIC
      WHERE NOT interlock_internal.has_column(r.tgconstrrelid, c.name)
     UNION ALL
     SELECT r.tgrelid::regclass, 'risk', format('column "%s" in ignore_columns of the history is gone: changes under another name are recorded', c.name),
-           'the owner of the table calls enable_history with the present names', 'history'
+           'the owner of the table calls enable_history with the current names', 'history'
       FROM recorded r
      CROSS JOIN unnest(r.ignored_columns) c (name)
      WHERE NOT interlock_internal.has_column(r.tgrelid, c.name);

@@ -5,7 +5,7 @@ CREATE FUNCTION interlock_internal.list_lease_findings(
     LANGUAGE sql STABLE
 BEGIN ATOMIC
     SELECT t.tgrelid::regclass, 'broken', format('lease column "%s" is gone: writes are refused', c.name),
-           format('SELECT interlock.unrequire_lease(%L, %L) -- if it was renamed, then interlock.require_lease with its present name',
+           format('SELECT interlock.unrequire_lease(%L, %L) -- if it was renamed, then interlock.require_lease with its current name',
                t.tgrelid::regclass, t.arguments[1]),
            t.mechanism
       FROM interlock_internal.list_own_triggers() t

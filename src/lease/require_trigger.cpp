@@ -50,7 +50,7 @@ static const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigg
                 RelationGetRelationName(rel), trigger->tgargs[0]),
          errhint(
              "A column was renamed, dropped or changed in type. Call interlock.unrequire_lease, "
-             "then interlock.require_lease with the present names.")));
+             "then interlock.require_lease with the current names.")));
 }
 
 static bool changes_any(const TriggerData* trigger, const Bitmapset* columns) {

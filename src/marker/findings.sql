@@ -7,7 +7,7 @@ BEGIN ATOMIC
     SELECT t.tgrelid::regclass, 'broken', format('marker column "%s" is gone: writes are refused', c.name),
            format('SELECT interlock.enable_marker(%L, ttl => %L, enforce => %L, notify => %L, status_column => %L, '
                   'holder_column => %L, time_column => %L, until_column => %L, reason_column => %L%s) '
-                  '-- adds it; for a column that was renamed give its present name',
+                  '-- adds it; for a column that was renamed give its current name',
                t.tgrelid::regclass, t.arguments[1], t.arguments[2] = 'enforce',
                (SELECT CASE WHEN max(n.tgnargs) IS NULL THEN 'off' WHEN max(n.tgnargs) = 0 THEN 'on' ELSE 'full' END
                   FROM interlock_internal.list_own_triggers() n

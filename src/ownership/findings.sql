@@ -5,7 +5,7 @@ CREATE FUNCTION interlock_internal.list_ownership_findings(
     LANGUAGE sql STABLE
 BEGIN ATOMIC
     SELECT DISTINCT t.tgrelid::regclass, 'broken', format('owned column "%s" is gone: writes are refused', c.name),
-           format('SELECT interlock.release_columns(%L, ARRAY[%L]) -- if it was renamed, then interlock.own_columns for its present name',
+           format('SELECT interlock.release_columns(%L, ARRAY[%L]) -- if it was renamed, then interlock.own_columns for its current name',
                t.tgrelid::regclass, c.name),
            t.mechanism
       FROM interlock_internal.list_own_triggers() t

@@ -138,7 +138,7 @@ void check_owned_columns(TableInfo* info) {
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("column \"%s\" of table \"%s\" has rules and is gone or generated", column,
                     get_rel_name(table)),
-             errhint("Declare the rules for the column's present name, after SELECT "
+             errhint("Declare the rules for the column's current name, after SELECT "
                      "interlock.release_columns(%s, ARRAY[%s]);",
                      quote_literal_cstr(qualified_name(table)), quote_literal_cstr(column))));
 }

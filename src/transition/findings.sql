@@ -84,7 +84,7 @@ CREATE FUNCTION interlock_internal.list_transition_findings(
 BEGIN ATOMIC
     SELECT t.tgrelid::regclass, 'broken', format('state column "%s" is gone: writes are refused', t.arguments[1]),
            -- No name stands in a comment: it could end the line.
-           format('SELECT interlock.drop_transitions(%L, %L) -- if it was renamed, first interlock.define_transitions for its present name',
+           format('SELECT interlock.drop_transitions(%L, %L) -- if it was renamed, first interlock.define_transitions for its current name',
                t.tgrelid::regclass, t.arguments[1]),
            t.mechanism
       FROM interlock_internal.list_own_triggers() t

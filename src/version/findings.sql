@@ -43,7 +43,7 @@ CREATE FUNCTION interlock_internal.list_version_findings(
     LANGUAGE sql STABLE
 BEGIN ATOMIC
     SELECT v.tgrelid::regclass, 'broken', format('version column "%s" is gone or has another type', v.attname),
-           format('SELECT interlock.disable_versioning(%L) -- then interlock.enable_versioning with the present name', v.tgrelid::regclass),
+           format('SELECT interlock.disable_versioning(%L) -- then interlock.enable_versioning with the current name', v.tgrelid::regclass),
            'versioning'
       FROM interlock_internal.list_version_columns() v
      WHERE v.attnum IS NULL

@@ -256,7 +256,7 @@ ALTER TABLE goods RENAME COLUMN status TO state;
 SELECT is(interlock.configuration('goods')#>>'{transitions,status,guards,draft,public}', 'public.might(public.goods,public.goods)', 'a renamed guard, and a column under its old name');
 SELECT throws_ok($$SELECT interlock.configure('goods', interlock.configuration('goods'))$$, '42703', NULL, 'which is not there');
 SELECT is((SELECT array_agg(change) FROM interlock.configure('goods', '{"transitions": {"status": null, "state": {"transitions": {"draft": []}}}}')),
-    ARRAY[$$SELECT interlock.drop_transitions('public.goods', state_column => 'status');$$, $$SELECT interlock.define_transitions('public.goods', state_column => 'state', transitions => '{"draft": []}');$$], 'is declared for the present name');
+    ARRAY[$$SELECT interlock.drop_transitions('public.goods', state_column => 'status');$$, $$SELECT interlock.define_transitions('public.goods', state_column => 'state', transitions => '{"draft": []}');$$], 'is declared for the current name');
 SELECT is(interlock.configuration('goods')->'transitions' ? 'status', false, 'and no more for the old one');
 
 -- who sees it

@@ -30,7 +30,7 @@ INSERT INTO odd."Post It" VALUES (5) RETURNING *;
 UPDATE odd."Post It" SET a = 1 WHERE id = 5;
 DELETE FROM odd."Post It" WHERE id = 5;
 INSERT INTO odd."Post It" VALUES (5) RETURNING *;
--- enabled again it is called by its present name
+-- enabled again it is called by its current name
 SELECT interlock.enable_versioning('odd."Post It"', 'lock_version');
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'odd."Post It"'::regclass;
 INSERT INTO odd."Post It" VALUES (6) RETURNING *;
