@@ -58,6 +58,18 @@ NextCounter next_counter_with_parts(int64 from);
 int64 forget_counters(Oid rel, const NameData& column);
 // All of them, as of now.
 int64* counters_of(Oid rel, const NameData& column, int* count);
+// Of one table, or of all (InvalidOid), as of now; tables may be gone.
+struct CounterRow {
+    int64 id;
+    Oid rel;
+    NameData label;
+    text* key;
+};
+struct CounterRows {
+    CounterRow* first;
+    int count;
+};
+CounterRows all_counters(Oid rel);
 // Whether one of them has parts, past snapshots. Likewise.
 bool has_parts(Oid rel, const EscrowColumn& column);
 

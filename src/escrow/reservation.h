@@ -1,6 +1,10 @@
-// Reservations: what was taken from a counter until a deadline (E14). A row of
-// interlock_internal.escrow_reservation is one. Its DELETE ends it, and nothing else does; the part
-// that goes with it is of the same transaction.
+// Reservations: what was taken from counters until a deadline (E14). A row of
+// interlock_internal.escrow_reservation is one counter of a reservation; a cart has several rows of
+// one token and one deadline. The DELETE of a row ends it, and nothing else does; the part that
+// goes with it is of the same transaction.
+//
+// The sweeper ends the rows of an expired cart each for itself. So a cart is lost as soon as one of
+// its rows is: each row says how many there are.
 //
 // A row is deleted by who has locked it, and the clock is read after the lock: past the deadline
 // the reservation has expired, swept or not. What else the transaction needs of memory comes
@@ -22,19 +26,37 @@ struct Reservation {
     int64 counter;
     TimestampTz expires_at;
     NameData role; // that has made it
+    int32 rows;    // of its token
     HeapTuple row; // a copy
+};
+
+struct Reservations {
+    Reservation* first;
+    int count;
+};
+
+// What the rows of one token have in common.
+struct NewReservation {
+    int64 token;
+    TimestampTz expires_at;
+    const text* holder; // may be null
+    int32 rows;
 };
 
 bool has_expired(const Reservation& reservation); // by the clock
 int64 amount_of_reservation(const EscrowColumn& column, const Reservation& reservation);
 
-// For the current user. Returns the token, which no one can guess.
-int64 insert_reservation(const EscrowColumn& column, int64 counter, int64 amount,
-                         TimestampTz expires_at, const text* holder);
+// With a token that no one can guess, and the deadline, which begins now.
+NewReservation new_reservation(int64 ttl, const text* holder, int32 rows);
 
-bool find_reservation(int64 token, Reservation* reservation);
-// Waits for other transactions that end or extend it. False: it has ended.
-bool lock_reservation(int64 token, Reservation* reservation);
+// A row of it, for the current user.
+void insert_reservation(const NewReservation& reservation, const EscrowColumn& column,
+                        int64 counter, int64 amount);
+
+// All rows of the token.
+Reservations find_reservation(int64 token);
+// Waits for other transactions that end or extend that row. False: it has ended.
+bool lock_reservation(Reservation* reservation);
 // Of a row that is locked.
 void delete_reservation(const Reservation& reservation);
 void move_deadline(const Reservation& reservation, TimestampTz expires_at);
