@@ -84,29 +84,43 @@ static bool read_own_entry(const EscrowCounter& counter, EntryState* entry) {
     return read_entry(counter.id, entry) && entry->epoch == counter.column->epoch;
 }
 
-// Memory and tables are read one after the other, so a difference counts if it is found each time.
+static bool is_unchanged(const EntryState& before, const EntryState& after) {
+    return before.is_decided && after.is_decided && before.range.inf == after.range.inf &&
+           before.range.sup == after.range.sup;
+}
+
+static Books compare_once(const EscrowCounter& counter) {
+    EntryState before;
+    EntryState after;
+    bool has_before = read_own_entry(counter, &before);
+    Books books = read_tables(counter);
+    bool has_after = read_own_entry(counter, &after);
+    books.difference = outside_of_limits(counter, books);
+    // Without an entry the next change loads one from the tables.
+    books.is_known = books.difference != 0 || (!has_before && !has_after);
+    if (!books.is_known && has_before && has_after && is_unchanged(before, after)) {
+        books.difference = more_in_memory(after, books);
+        books.is_known = true;
+    }
+    return books;
+}
+
+// Memory and tables are read one after the other, and the counter may have changed in between and
+// changed back. So a difference counts if it is found each time.
 static Books read_books(const EscrowCounter& counter) {
     constexpr int kTries = 5;
+    bool always = true;
     Books books = {};
     for (int i = 0; i < kTries; i++) {
-        EntryState before;
-        EntryState after;
         if (i > 0)
             pg_usleep(2000);
         CHECK_FOR_INTERRUPTS();
-        bool has_before = read_own_entry(counter, &before);
-        books = read_tables(counter);
-        bool has_after = read_own_entry(counter, &after);
-        books.difference = outside_of_limits(counter, books);
-        // Without an entry the next change loads one from the tables.
-        books.is_known = books.difference != 0 || (!has_before && !has_after);
-        if (!books.is_known && has_before && has_after && before.is_decided && after.is_decided) {
-            books.difference = more_in_memory(after, books);
-            books.is_known = true;
-        }
+        books = compare_once(counter);
         if (books.is_known && books.difference == 0)
             return books;
+        always = always && books.is_known;
     }
+    books.is_known = always;
     return books;
 }
 
