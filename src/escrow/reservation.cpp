@@ -28,7 +28,8 @@ static Reservation read_row(Relation rel, HeapTuple tuple) {
             DatumGetInt64(column_of(rel, tuple, kCounter).value),
             DatumGetTimestampTz(column_of(rel, tuple, kExpiresAt).value),
             *DatumGetName(column_of(rel, tuple, kRoleName).value),
-            DatumGetInt32(column_of(rel, tuple, kRows).value), heap_copytuple(tuple)};
+            DatumGetInt32(column_of(rel, tuple, kRows).value),
+            heap_copytuple(tuple)};
 }
 
 // visit(rel, tuple, snapshot) for each that has the value in the indexed column. The snapshot keeps

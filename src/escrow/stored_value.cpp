@@ -12,8 +12,8 @@ bool read_stored_value(const EscrowCounter& counter, int64* value) {
     bool is_null = true;
     with_spi([&] {
         Statement statement;
-        statement.add("SELECT %s FROM %s t WHERE ",
-                      quote_identifier(NameStr(counter.column->name)), rows_of(counter.row.rel));
+        statement.add("SELECT %s FROM %s t WHERE ", quote_identifier(NameStr(counter.column->name)),
+                      rows_of(counter.row.rel));
         add_key_condition(&statement, info, key);
         Parameters parameters(key.by->count);
         add_key(&parameters, key);

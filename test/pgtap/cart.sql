@@ -1,7 +1,7 @@
 -- reserve_many, the confirmation of a part of a reservation, and escrow_check: bad input, privileges, all or none. Several sessions are in
 -- test/specs/iso_cart.spec, crashes in test/t/escrow/cart.pl.
 BEGIN;
-SELECT plan(99);
+SELECT plan(111);
 
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL, price numeric(8,2) NOT NULL DEFAULT 1, note text);
 INSERT INTO item VALUES (1, 10), (2, 0), (3, 5), (4, 5);
@@ -143,6 +143,34 @@ SELECT is(keep('many 2', (SELECT jsonb_agg(item_of('item', to_jsonb(g), 'stock',
 SELECT is((SELECT jsonb_array_length(short) FROM kept WHERE n = 'many 2'), 1000, 'as each item says');
 SELECT is(interlock.cancel_reservation(token('many')), true, 'and given back');
 SELECT is(wrong(), 0::bigint, 'the books agree');
+
+-- a token of another role, and what a role needs
+CREATE ROLE cart_shop; CREATE ROLE cart_other; CREATE ROLE cart_owner;
+GRANT SELECT (id, stock), UPDATE (stock) ON item TO cart_shop, cart_other;
+GRANT SELECT, INSERT ON kept TO cart_shop, cart_other, cart_owner;
+ALTER TABLE item OWNER TO cart_owner;
+SELECT interlock.set_escrow('item', 3, 'stock', 5), interlock.set_escrow('item', 4, 'stock', 5);
+SET SESSION AUTHORIZATION cart_shop;
+SELECT throws_ok($$SELECT interlock.reserve_many(jsonb_build_array(item_of('item', '3', 'stock', 1), item_of('seat', '{"area": "A", "gate": 1}', 'free', 1)), '1 min')$$, '42501', NULL, 'rights on all tables');
+SELECT throws_ok($$SELECT interlock.reserve_many(jsonb_build_array(item_of('item', '3', 'price', 1)), '1 min')$$, '42501', NULL, 'and columns');
+SELECT is(keep('mine', jsonb_build_array(item_of('item', '3', 'stock', 1), item_of('item', '4', 'stock', 2))), 'reserved', 'those of the columns are enough');
+RESET SESSION AUTHORIZATION;
+GRANT SELECT, UPDATE ON seat TO cart_shop;
+SET SESSION AUTHORIZATION cart_shop;
+SELECT is(keep('two tables', jsonb_build_array(item_of('item', '3', 'stock', 1), item_of('seat', '{"area": "A", "gate": 1}', 'free', 1))), 'reserved', 'of two owners');
+SET SESSION AUTHORIZATION cart_other;
+SELECT throws_ok($$SELECT interlock.confirm_reservation(token('mine'), items => jsonb_build_array(item_of('item', '3', 'stock', 1)))$$, 'IL008', NULL, 'another role does not confirm it');
+SELECT is(interlock.cancel_reservation(token('mine')), false, 'or cancel it');
+SELECT is(interlock.extend_reservation(token('mine'), '1 h'), NULL, 'or extend it');
+SELECT results_eq($$SELECT DISTINCT rel FROM interlock.escrow_check()$$, $$VALUES ('item'::regclass)$$, 'and has the books of its tables alone');
+SET SESSION AUTHORIZATION cart_owner;
+SELECT is(interlock.cancel_reservation(token('mine')), true, 'the owner of its tables cancels it');
+SELECT is(interlock.cancel_reservation(token('two tables')), false, 'but not one of the tables of others');
+RESET SESSION AUTHORIZATION;
+SELECT is_empty($$SELECT * FROM interlock.escrow_check('item') WHERE difference <> 0$$, 'the books agree');
+-- what escrow_check finds
+INSERT INTO interlock_internal.escrow_part SELECT id, -1, -1000, NULL FROM interlock_internal.escrow_counter WHERE rel::oid = 'seat'::regclass AND key = '{A,1}';
+SELECT results_eq($$SELECT key::text COLLATE "C", difference < 0 FROM interlock.escrow_check('seat') WHERE difference <> 0$$, $$VALUES ('{A,1}'::text COLLATE "C", true)$$, 'a part too many is found');
 
 SELECT * FROM finish();
 ROLLBACK;

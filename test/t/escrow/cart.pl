@@ -111,7 +111,7 @@ sub look { $looks++; $wrong ||= eval { $node->safe_psql('postgres', 'SELECT chec
 sub run_clients
 {
     my ($file, $seconds, $disturb) = @_;
-    my $handle = IPC::Run::start([ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-c', 8, '-j', 2, '-T', $seconds, '--max-tries', 1, '-f', $file, 'postgres' ],
+    my $handle = IPC::Run::start([ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-c', 4, '-j', 2, '-T', $seconds, '--max-tries', 1, '-f', $file, 'postgres' ],
         '>', \my $out, '2>', \my $errors);
     my $end = time + $seconds;
     for (my $number = 0; $number < 2 || time < $end; $number++)
@@ -135,7 +135,7 @@ for my $round (1 .. 2)
     run_clients($script, $seconds + 30, sub { # the kill ends it
         my ($number) = @_;
         my $pid = eval { client() } or return 0;
-        return kill('KILL', $pid) if $number >= 2 && time >= $kill_at;
+        return kill('KILL', $pid) if $number >= 1 && time >= $kill_at;
         eval { $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)") };
         return 0;
     });
@@ -144,7 +144,7 @@ for my $round (1 .. 2)
     look();
     is($wrong, '', 'and the books agree');
 }
-cmp_ok($looks, '>', 5, 'looks');
+cmp_ok($looks, '>', 4, 'looks');
 cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM sold'), '>', 20, 'there was something to do');
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM interlock.reservations'), 'all reservations end');
 is($node->safe_psql('postgres', 'SELECT check_all()'), '', 'and are given back once');
