@@ -119,7 +119,10 @@ int64 amount_of_numeric(const EscrowColumn& column, Datum number) {
 
 int64 amount_argument(const Arguments& arguments, int n, const char* name,
                       const EscrowColumn& column) {
-    Datum value = arguments.required(n, name);
+    return amount_of_argument(arguments.required(n, name), name, column);
+}
+
+int64 amount_of_argument(Datum value, const char* name, const EscrowColumn& column) {
     Numeric number = DatumGetNumeric(value);
     if (numeric_is_nan(number) || numeric_is_inf(number))
         refuse_argument(name, "must be a finite number");

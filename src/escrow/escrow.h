@@ -153,6 +153,7 @@ int64 amount_of_numeric(const EscrowColumn& column, Datum number);
 // Argument n. Raises 22023 for NaN, infinity, too many digits, or too large a number.
 int64 amount_argument(const Arguments& arguments, int n, const char* name,
                       const EscrowColumn& column);
+int64 amount_of_argument(Datum value, const char* name, const EscrowColumn& column); // a part of it
 
 // Raises 22003 if the sum overflows.
 int64 add_amounts(int64 left, int64 right);

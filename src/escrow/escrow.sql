@@ -83,14 +83,16 @@ CREATE TABLE interlock_internal.escrow_reservation (
     reserved_at timestamptz NOT NULL,
     role_name name NOT NULL,
     holder text,
-    CONSTRAINT escrow_reservation_pkey PRIMARY KEY (token));
+    rows integer NOT NULL,
+    CONSTRAINT escrow_reservation_pkey PRIMARY KEY (token, counter));
 CREATE INDEX escrow_reservation_counter ON interlock_internal.escrow_reservation (counter);
 CREATE INDEX escrow_reservation_expires_at ON interlock_internal.escrow_reservation (expires_at);
 REVOKE ALL ON TABLE interlock_internal.escrow_reservation FROM PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_reservation',
     'WHERE counter IN (SELECT c.id FROM interlock_internal.escrow_counter c JOIN pg_catalog.pg_class t ON t.oid = c.rel)');
 COMMENT ON TABLE interlock_internal.escrow_reservation IS
-'What was taken from counters until a deadline. Who deletes a row has ended the reservation.';
+'What was taken from counters until a deadline: a row for each counter of a reservation. rows: how many it was made with. Who deletes a row has ended
+it.';
 
 CREATE FUNCTION interlock_internal.escrow_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -211,6 +211,31 @@ int64* counters_of(Oid rel, const NameData& column, int* count) {
     return counters;
 }
 
+CounterRows all_counters(Oid rel) {
+    CounterRows rows = {};
+    int room = 0;
+    ScanKeyData key;
+    ScanKeyInit(&key, kRel, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(rel));
+    auto add = [&](Relation table, HeapTuple tuple) {
+        if (rows.count == room) {
+            room = Max(8, room * 2);
+            Size size = sizeof(CounterRow) * room;
+            rows.first = static_cast<CounterRow*>(
+                rows.first == nullptr ? palloc(size) : repalloc_huge(rows.first, size));
+        }
+        rows.first[rows.count++] = {DatumGetInt64(column_of(table, tuple, kId).value),
+                                    DatumGetObjectId(column_of(table, tuple, kRel).value),
+                                    *DatumGetName(column_of(table, tuple, kColumnName).value),
+                                    DatumGetTextPCopy(column_of(table, tuple, kKey).value)};
+        return true;
+    };
+    with_snapshot(latest_snapshot(), [&](Snapshot snapshot) {
+        scan_rows(kCounterTable, "escrow_counter_name", AccessShareLock, snapshot, &key,
+                  OidIsValid(rel) ? 1 : 0, add);
+    });
+    return rows;
+}
+
 static int64 counter_at(IndexScanDesc scan) {
     bool is_null;
     return DatumGetInt64(index_getattr(scan->xs_itup, 1, scan->xs_itupdesc, &is_null));

@@ -62,6 +62,18 @@ NextCounter next_counter_with_parts(int64 from);
 int64 forget_counters(Oid rel, const NameData& column);
 // All counters of the column, read without the transaction's snapshot.
 int64* counters_of(Oid rel, const NameData& column, int* count);
+// The counters of one table, or of all tables (InvalidOid), as they are now. Tables may be gone.
+struct CounterRow {
+    int64 id;
+    Oid rel;
+    NameData label;
+    text* key;
+};
+struct CounterRows {
+    CounterRow* first;
+    int count;
+};
+CounterRows all_counters(Oid rel);
 // Whether one of the column's counters has parts, also parts that no snapshot sees. Under ACCESS
 // EXCLUSIVE.
 bool has_parts(Oid rel, const EscrowColumn& column);

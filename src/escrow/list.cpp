@@ -1,5 +1,7 @@
 // What the views escrow and reservations call.
 
+#include "escrow/list.h"
+
 #include "escrow/counted_columns.h"
 #include "escrow/journal.h"
 #include "escrow/memory.h"
@@ -115,6 +117,10 @@ static Seen see_column(FunctionCallInfo call, Oid rel, const NameData& label) {
     known = static_cast<Answer*>(hash_search(answers, &key, HASH_ENTER, nullptr));
     known->seen = seen;
     return seen;
+}
+
+bool may_read_counters(FunctionCallInfo call, Oid rel, const NameData& label) {
+    return see_column(call, rel, label).may_read;
 }
 
 static Seen seen_of(FunctionCallInfo call) {

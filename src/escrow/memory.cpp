@@ -400,7 +400,7 @@ bool read_entry(int64 counter, EntryState* state) {
     bool found = entry != nullptr;
     if (found) {
         SpinLockAcquire(&entry->lock);
-        *state = {entry->epoch, entry->trigger, entry->range, entry->times};
+        *state = {entry->epoch, entry->trigger, entry->range, entry->times, entry->pins == 0};
         SpinLockRelease(&entry->lock);
     }
     LWLockRelease(header->lock);

@@ -119,6 +119,7 @@ struct EntryState {
     Oid trigger;
     Range range;
     FoldTimes times;
+    bool is_decided; // no transaction that has changed it is open
 };
 bool read_entry(int64 counter, EntryState* state);
 

@@ -14,7 +14,8 @@ enum Column {
     kReservedAt,
     kRoleName,
     kHolder,
-    kColumns = kHolder
+    kRows,
+    kColumns = kRows
 };
 
 } // namespace
@@ -26,7 +27,9 @@ static Reservation read_row(Relation rel, HeapTuple tuple) {
     return {DatumGetInt64(column_of(rel, tuple, kToken).value),
             DatumGetInt64(column_of(rel, tuple, kCounter).value),
             DatumGetTimestampTz(column_of(rel, tuple, kExpiresAt).value),
-            *DatumGetName(column_of(rel, tuple, kRoleName).value), heap_copytuple(tuple)};
+            *DatumGetName(column_of(rel, tuple, kRoleName).value),
+            DatumGetInt32(column_of(rel, tuple, kRows).value),
+            heap_copytuple(tuple)};
 }
 
 // visit(rel, tuple, snapshot) for each that has the value in the indexed column. The snapshot keeps
@@ -103,50 +106,80 @@ int64 amount_of_reservation(const EscrowColumn& column, const Reservation& reser
     return amount;
 }
 
-int64 insert_reservation(const EscrowColumn& column, int64 counter, int64 amount,
-                         TimestampTz expires_at, const text* holder) {
-    Reservation ignored;
-    int64 token = new_token();
-    while (find_reservation(token, &ignored))
-        token = new_token();
-    NameData role;
-    namestrcpy(&role, GetUserNameFromId(GetUserId(), false));
-    Datum values[kColumns] = {Int64GetDatum(token),
-                              Int64GetDatum(counter),
-                              numeric_of(column, amount),
-                              TimestampTzGetDatum(expires_at),
-                              TimestampTzGetDatum(GetCurrentTimestamp()),
-                              NameGetDatum(&role),
-                              PointerGetDatum(holder)};
-    bool nulls[kColumns] = {};
-    nulls[kHolder - 1] = holder == nullptr;
-    Relation rel = table_open(internal_table(kReservationTable), RowExclusiveLock);
-    CatalogTupleInsert(rel, heap_form_tuple(RelationGetDescr(rel), values, nulls));
-    table_close(rel, NoLock);
-    CommandCounterIncrement();
-    return token;
-}
-
-bool find_reservation(int64 token, Reservation* reservation) {
+static bool has_rows(int64 token) {
     bool found = false;
     each_reservation(kToken, kByToken, token, AccessShareLock, latest_snapshot(),
-                     [&](Relation rel, HeapTuple tuple) {
-                         *reservation = read_row(rel, tuple);
+                     [&](Relation, HeapTuple) {
                          found = true;
                          return false;
                      });
     return found;
 }
 
-bool lock_reservation(int64 token, Reservation* reservation) {
+NewReservation new_reservation(int64 ttl, const text* holder, int32 rows) {
+    int64 token = new_token();
+    while (has_rows(token))
+        token = new_token();
+    return {token, GetCurrentTimestamp() + ttl, holder, rows};
+}
+
+void insert_reservation(const NewReservation& reservation, const EscrowColumn& column,
+                        int64 counter, int64 amount) {
+    NameData role;
+    namestrcpy(&role, GetUserNameFromId(GetUserId(), false));
+    Datum values[kColumns] = {Int64GetDatum(reservation.token),
+                              Int64GetDatum(counter),
+                              numeric_of(column, amount),
+                              TimestampTzGetDatum(reservation.expires_at),
+                              TimestampTzGetDatum(GetCurrentTimestamp()),
+                              NameGetDatum(&role),
+                              PointerGetDatum(reservation.holder),
+                              Int32GetDatum(reservation.rows)};
+    bool nulls[kColumns] = {};
+    nulls[kHolder - 1] = reservation.holder == nullptr;
+    Relation rel = table_open(internal_table(kReservationTable), RowExclusiveLock);
+    CatalogTupleInsert(rel, heap_form_tuple(RelationGetDescr(rel), values, nulls));
+    table_close(rel, NoLock);
+    CommandCounterIncrement();
+}
+
+static void add_found(Reservations* found, int* room, const Reservation& reservation) {
+    if (found->count == *room) {
+        *room = Max(8, *room * 2);
+        Size size = sizeof(Reservation) * *room;
+        found->first = static_cast<Reservation*>(
+            found->first == nullptr ? palloc(size) : repalloc_huge(found->first, size));
+    }
+    found->first[found->count++] = reservation;
+}
+
+Reservations find_reservation(int64 token) {
+    Reservations found = {};
+    int room = 0;
+    each_reservation(kToken, kByToken, token, AccessShareLock, latest_snapshot(),
+                     [&](Relation rel, HeapTuple tuple) {
+                         add_found(&found, &room, read_row(rel, tuple));
+                         return true;
+                     });
+    return found;
+}
+
+bool lock_reservation(Reservation* reservation) {
+    ScanKeyData keys[2];
+    ScanKeyInit(&keys[0], kToken, BTEqualStrategyNumber, F_INT8EQ,
+                Int64GetDatum(reservation->token));
+    ScanKeyInit(&keys[1], kCounter, BTEqualStrategyNumber, F_INT8EQ,
+                Int64GetDatum(reservation->counter));
     Locking locking;
     do {
         locking = Locking::kEnded;
-        each_reservation(kToken, kByToken, token, RowExclusiveLock, latest_snapshot(),
-                         [&](Relation rel, HeapTuple tuple) {
-                             locking = lock_row(rel, tuple, true, reservation);
-                             return false;
-                         });
+        with_snapshot(latest_snapshot(), [&](Snapshot snapshot) {
+            scan_rows(kReservationTable, kByToken, RowExclusiveLock, snapshot, keys, 2,
+                      [&](Relation rel, HeapTuple tuple) {
+                          locking = lock_row(rel, tuple, true, reservation);
+                          return false;
+                      });
+        });
     } while (locking == Locking::kChanged);
     return locking == Locking::kLocked;
 }

@@ -1,6 +1,10 @@
-// Reservations: amounts that were taken from a counter until a deadline (E14). Each is a row of
-// interlock_internal.escrow_reservation. Only its DELETE ends it, and the same transaction inserts
-// the part for it.
+// Reservations: what was taken from counters until a deadline (E14). A row of
+// interlock_internal.escrow_reservation is one counter of a reservation; a cart has several rows of
+// one token and one deadline. The DELETE of a row ends it, and nothing else does; the part that
+// goes with it is of the same transaction.
+//
+// The sweeper ends the rows of an expired cart each for itself. So a cart is lost as soon as one of
+// its rows is: each row says how many there are.
 //
 // A transaction locks the row before it deletes the row. It reads the clock after the lock: past
 // the deadline the reservation has expired, whether it was swept or not. Everything else that the
@@ -21,21 +25,39 @@ struct Reservation {
     int64 token;
     int64 counter;
     TimestampTz expires_at;
-    NameData role; // the role that has reserved it
+    NameData role; // that has made it
+    int32 rows;    // of its token
     HeapTuple row; // a copy
 };
 
-bool has_expired(const Reservation& reservation); // decided by the clock
+struct Reservations {
+    Reservation* first;
+    int count;
+};
+
+// What the rows of one token have in common.
+struct NewReservation {
+    int64 token;
+    TimestampTz expires_at;
+    const text* holder; // may be null
+    int32 rows;
+};
+
+bool has_expired(const Reservation& reservation); // by the clock
 int64 amount_of_reservation(const EscrowColumn& column, const Reservation& reservation);
 
-// Inserts a reservation of the current user. Returns the token, which cannot be guessed.
-int64 insert_reservation(const EscrowColumn& column, int64 counter, int64 amount,
-                         TimestampTz expires_at, const text* holder);
+// With a token that no one can guess, and the deadline, which begins now.
+NewReservation new_reservation(int64 ttl, const text* holder, int32 rows);
 
-bool find_reservation(int64 token, Reservation* reservation);
-// Waits for other transactions that end or extend the reservation. Returns false if it has ended.
-bool lock_reservation(int64 token, Reservation* reservation);
-// Deletes a locked reservation.
+// A row of it, for the current user.
+void insert_reservation(const NewReservation& reservation, const EscrowColumn& column,
+                        int64 counter, int64 amount);
+
+// All rows of the token.
+Reservations find_reservation(int64 token);
+// Waits for other transactions that end or extend that row. False: it has ended.
+bool lock_reservation(Reservation* reservation);
+// Of a row that is locked.
 void delete_reservation(const Reservation& reservation);
 void move_deadline(const Reservation& reservation, TimestampTz expires_at);
 

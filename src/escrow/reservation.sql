@@ -18,17 +18,27 @@ too many digits, or ttl, holder or wait, 55000 no escrow counters, or their trig
 COMMENT ON FUNCTION interlock.reserve(regclass, "any", name, numeric, interlock.seconds, text, interlock.seconds) IS
 'As reserve(regclass, text, name, numeric, interlock.seconds, text, interlock.seconds), for a key of another type.';
 
-CREATE FUNCTION interlock.confirm_reservation(token bigint) RETURNS void
+CREATE FUNCTION interlock.reserve_many(
+    items jsonb, ttl interlock.seconds, holder text = NULL, wait interlock.seconds = '0',
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT short jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.confirm_reservation(bigint) IS
-'Ends a reservation for good: what it has taken is sold if this transaction commits. For members of the role that has reserved. Waits for
-other transactions that end or extend it. Errors: IL008 it has expired or ended, or there is none with that token for the caller, 55000 no escrow counters, or their triggers do not fire.';
+COMMENT ON FUNCTION interlock.reserve_many(jsonb, interlock.seconds, text, interlock.seconds) IS
+'Reserves all items of a cart under one token, or none. items: a jsonb array of at most 1,000 objects with rel, key, column and amount; items of one counter are
+added up. outcome: reserved; not_found, insufficient or pending: that of the worst item. short: the items that cannot be reserved, each with its outcome and with what
+remains of its counter. Two calls never wait for each other: the counters are taken in one order. Otherwise as reserve. Errors: 22004 null, 22023 items of another shape, and those of reserve.';
+
+CREATE FUNCTION interlock.confirm_reservation(token bigint, amount numeric = NULL, items jsonb = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.confirm_reservation(bigint, numeric, jsonb) IS
+'Ends a reservation for good: what it has taken is sold if this transaction commits. amount: of a reservation of one counter, only so much is sold. items: only these
+items are sold, as in reserve_many. What is not confirmed is given back. For members of the role that has reserved. Waits for other transactions that end or extend it. Errors: IL008 it has
+expired or ended, or there is none with that token for the caller, 22023 more than was reserved, an item that was not reserved, amount and items together, 55000 no escrow counters, or their triggers do not fire.';
 
 CREATE FUNCTION interlock.cancel_reservation(token bigint) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.cancel_reservation(bigint) IS
-'Returns the amount of a reservation; others can take it when this transaction has committed. False when it has expired or ended, or there is none with
-that token for the caller. For members of the role that has reserved, and for the owner of the table. Waits for other transactions that end or extend it.
+'Gives back what a reservation has taken; others can take it when this transaction has committed. False when it has expired or ended, or there is none with
+that token for the caller. For members of the role that has reserved, and for the owner of all its tables. Waits for other transactions that end or extend it.
 Errors: 55000 the triggers of the escrow counters do not fire.';
 
 CREATE FUNCTION interlock.extend_reservation(token bigint, ttl interlock.seconds) RETURNS timestamptz
@@ -57,5 +67,15 @@ CREATE VIEW interlock.reservations WITH (security_barrier) AS
      WHERE m.reads OR (SELECT pg_has_role('pg_read_all_stats', 'USAGE'));
 GRANT SELECT ON interlock.reservations TO PUBLIC;
 COMMENT ON VIEW interlock.reservations IS
-'Reservations of escrow counters. The caller sees those of its roles and tables, and those of tables whose column and key it may read. Tables
-whose rows row security hides from the caller are left out. pg_read_all_stats sees all, without the key and the amount that it may not read. token: null for users who may not end it. expired: the deadline has passed, and the sweeper has not yet returned the amount.';
+'Reservations of escrow counters: those of the caller''s roles and tables, and those of tables of which the caller may read the column and the
+key, but not of tables whose rows row security hides from the caller. pg_read_all_stats sees all, without the key and the amount where it may not read them. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';
+
+CREATE FUNCTION interlock.escrow_check(
+    rel regclass = NULL, OUT rel regclass, OUT key text, OUT column_name name, OUT stored numeric, OUT parts numeric, OUT reserved numeric,
+    OUT difference numeric) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.escrow_check(regclass) IS
+'Whether the books of the counters of a table, or of all tables, agree. stored: the column of the row; parts: what the committed parts add to it; reserved: what reservations
+hold. difference: zero if they agree. Otherwise by how much the value is below the minimum, or with what is reserved above the maximum, or what parts and reservations of a row
+that is gone add up to, or by how much shared memory has more than the tables. Null while open transactions change the counter. Everything but rel, key and column_name is null where advise says
+that the column has lost its counters. Of tables of which the caller may read the column and the key. As of now, whatever the snapshot. It waits for no transaction that changes counters.';

@@ -96,6 +96,7 @@ static DuePage read_page(TimestampTz from, TimestampTz until) {
         2, types, values, nullptr);
 }
 
+// In the order in which a cart locks its counters, as this waits for their locks, too.
 static DuePage read_due_of(Oid rel, const EscrowColumn& column, const text* key) {
     Oid types[4] = {TIMESTAMPTZOID, OIDOID, TEXTOID, NAMEOID};
     Datum values[4] = {TimestampTzGetDatum(GetCurrentTimestamp()), ObjectIdGetDatum(rel),
@@ -107,7 +108,8 @@ static DuePage read_due_of(Oid rel, const EscrowColumn& column, const text* key)
         "interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter "
         "WHERE r.expires_at OPERATOR(pg_catalog.<=) $1 AND c.rel::pg_catalog.oid "
         "OPERATOR(pg_catalog.=) $2 AND ($3 IS NULL OR c.key OPERATOR(pg_catalog.=) "
-        "$3) AND c.column_name OPERATOR(pg_catalog.=) $4 GROUP BY c.id",
+        "$3) AND c.column_name OPERATOR(pg_catalog.=) $4 GROUP BY c.id ORDER BY c.key USING "
+        "OPERATOR(pg_catalog.<)",
         4, types, values, key != nullptr ? nullptr : "  n ");
 }
 

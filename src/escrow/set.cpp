@@ -2,6 +2,7 @@
 
 #include "escrow/change.h"
 #include "escrow/reservation.h"
+#include "escrow/stored_value.h"
 #include "execution/read.h"
 #include "server/arguments.h"
 #include "server/scope.h"
@@ -67,30 +68,12 @@ Datum escrow_value(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Named* named = read_named(arguments, AccessShareLock, ACL_SELECT);
     EscrowCounter* counter = &named->counter;
-    Datum value = 0;
-    bool is_null = true;
-    with_spi([&] {
-        Statement statement;
-        statement.add("SELECT %s FROM %s t WHERE ",
-                      quote_identifier(NameStr(counter->column->name)), rows_of(counter->row.rel));
-        add_key_condition(&statement, counter->row.info, named->key);
-        Parameters parameters(counter->row.info->key.count);
-        add_key(&parameters, named->key);
-        if (SPI_execute_with_args(statement.text(), statement.parameter_count(), statement.types(),
-                                  parameters.values(), parameters.nulls(), true,
-                                  1) != SPI_OK_SELECT)
-            elog(ERROR, "could not read an escrow counter");
-        if (SPI_processed != 1)
-            return;
-        Datum stored = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
-        if (!is_null)
-            value = Int64GetDatum(amount_of(*counter->column, stored));
-    });
-    if (is_null) {
+    int64 value;
+    if (!read_stored_value(*counter, &value)) {
         close_table(counter->row.rel);
         PG_RETURN_NULL();
     }
-    AmountSum sum = {DatumGetInt64(value), 0};
+    AmountSum sum = {value, 0};
     counter->id = counter_in_snapshot(counter->name);
     if (counter->id != 0)
         add_parts(*counter->column, counter->id, &sum);

@@ -24,8 +24,8 @@ INSERT INTO s.item VALUES (1, 100), (2, 100);
 SELECT interlock.enable_escrow('s.item', 'stock');
 RESET SESSION AUTHORIZATION;
 ALTER TABLE m.item DISABLE TRIGGER ALL;
-INSERT INTO interlock_internal.escrow_reservation (token, counter, amount, holder, role_name, reserved_at, expires_at)
-SELECT (random() * 9e18)::int8, r.counter, r.amount, r.holder, r.role_name, r.reserved_at, r.expires_at - interval '3 hours' + g * interval '1 ms'
+INSERT INTO interlock_internal.escrow_reservation (token, counter, amount, holder, role_name, rows, reserved_at, expires_at)
+SELECT (random() * 9e18)::int8, r.counter, r.amount, r.holder, r.role_name, r.rows, r.reserved_at, r.expires_at - interval '3 hours' + g * interval '1 ms'
   FROM interlock_internal.escrow_reservation r, generate_series(1, 2000000) g;
 ));
 $node->safe_psql('postgres', 'VACUUM ANALYZE interlock_internal.escrow_reservation');

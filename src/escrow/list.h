@@ -1,0 +1,12 @@
+// What the caller may see of counters.
+#pragma once
+
+#include "escrow/escrow.h"
+
+namespace interlock::escrow {
+
+// Whether the caller may read the key and the column with that label, and row security hides no
+// rows. Once in a statement for all counters of a column.
+bool may_read_counters(FunctionCallInfo call, Oid rel, const NameData& label);
+
+} // namespace interlock::escrow
