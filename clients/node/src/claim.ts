@@ -24,7 +24,7 @@ export interface ClaimOptions<Row> {
     signal?: AbortSignal;
     /** What views show of the worker, by default the name of the host. */
     name?: string;
-    /** A job that has thrown. It stays hidden until its deadline, and is then tried again. */
+    /** A job that has thrown. It stays hidden until its deadline, and is then tried again. Without it the error is a warning of the process. */
     onError?: (error: unknown, row: Row) => void;
 }
 
@@ -106,7 +106,8 @@ async function run<Tx, Row extends object>(job: Claimed<Tx>, handler: Handler<Tx
         const changes = await handler(row, job);
         if (!job.ended) await job.done(undefined, changes ?? undefined);
     } catch (error) {
-        onError?.(error, row);
+        if (onError) onError(error, row);
+        else process.emitWarning(error instanceof Error ? error : String(error));
     } finally {
         job.stop();
     }
