@@ -1,7 +1,7 @@
 // clients/node, as a shop installs it: built, packed, installed from its archive, and its own tests run on that.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
 //
-// npm: typescript pg postgres express fastify hono @opentelemetry/api @opentelemetry/sdk-trace-base @types/node @types/pg @types/express
+// npm: typescript pg postgres express fastify hono @hono/node-server @opentelemetry/api @types/node @types/pg @types/express
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
