@@ -59,8 +59,10 @@ function copies<Client>(pool: PgPool<Client>): PgPool<Client>[] {
     const Pool = pool.constructor as new (options: object) => PgPool<Client>;
     if (!options) throw new TypeError('this pool has no options to make a second one with: give interlock(pool, { own })');
     return [0, 1, 2].map(() => {
-        // The password is not enumerable.
-        const copy = new Pool({ ...options, password: options.password, min: 0, max: 1, maxUses: Infinity, idleTimeoutMillis: 60_000, allowExitOnIdle: true });
+        // The password is not enumerable. A server that accepts a connection and says nothing must not keep the only one for ever.
+        const connectionTimeoutMillis = Math.min(Number(options.connectionTimeoutMillis) || 5000, 5000);
+        const copy = new Pool({ ...options, password: options.password, min: 0, max: 1, maxUses: Infinity, connectionTimeoutMillis,
+            idleTimeoutMillis: 60_000, allowExitOnIdle: true });
         copy.on('error', ignore);
         return copy;
     });
