@@ -148,7 +148,7 @@ static int64* confirmed_amounts(const Arguments& arguments, const Held& held,
     return confirmed;
 }
 
-// One part sells what is confirmed and gives back the rest.
+// One part sells what is confirmed and returns the rest.
 static bool confirm_row(const HeldRow& row, int64 confirmed) {
     int64 amount = reserved_in(row);
     if (!enter_untested(*row.counter, {amount - confirmed, -amount}, true))

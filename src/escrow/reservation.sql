@@ -30,14 +30,14 @@ remains of its counter. Two calls never wait for each other: the counters are ta
 CREATE FUNCTION interlock.confirm_reservation(token bigint, amount numeric = NULL, items jsonb = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.confirm_reservation(bigint, numeric, jsonb) IS
-'Ends a reservation for good: what it has taken is sold if this transaction commits. amount: of a reservation of one counter, only so much is sold. items: only these
-items are sold, as in reserve_many. What is not confirmed is given back. For members of the role that has reserved. Waits for other transactions that end or extend it. Errors: IL008 it has
+'Ends a reservation: the amount is sold when this transaction commits. amount: only so much of a reservation of one counter is sold. items: only these
+items of a cart are sold, as in reserve_many. The rest returns to the counters. For members of the role that has reserved. Waits for other transactions that end or extend it. Errors: IL008 it has
 expired or ended, or there is none with that token for the caller, 22023 more than was reserved, an item that was not reserved, amount and items together, 55000 no escrow counters, or their triggers do not fire.';
 
 CREATE FUNCTION interlock.cancel_reservation(token bigint) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.cancel_reservation(bigint) IS
-'Gives back what a reservation has taken; others can take it when this transaction has committed. False when it has expired or ended, or there is none with
+'Returns the amounts of a reservation; others can take it when this transaction has committed. False when it has expired or ended, or there is none with
 that token for the caller. For members of the role that has reserved, and for the owner of all its tables. Waits for other transactions that end or extend it.
 Errors: 55000 the triggers of the escrow counters do not fire.';
 

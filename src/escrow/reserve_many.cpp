@@ -1,7 +1,7 @@
 // reserve_many: the counters of a cart, all or none.
 //
 // The counters are taken in one order (compare_counters), so that two carts never wait for each
-// other. They are taken in a subtransaction. If one of them is short, its rollback gives back the
+// other. They are taken in a subtransaction. If one of them is short, its rollback releases the
 // others with their gates and row locks.
 
 #include "escrow/adjust.h"

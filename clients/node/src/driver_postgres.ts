@@ -1,0 +1,119 @@
+// postgres.js.
+
+import type { Driver, Own, Row } from './driver.js';
+import { within } from './timing.js';
+
+interface Unsafe { unsafe(sql: string, values?: any[]): PromiseLike<any> }
+
+/** sql = postgres(). Both forms of begin are named, as TypeScript infers the transaction from the last one. */
+export interface PostgresSql<Tx> extends Unsafe {
+    begin(work: (tx: Tx) => any): Promise<any>;
+    begin(options: string, work: (tx: Tx) => any): Promise<any>;
+    listen(channel: string, hear: (payload: string) => void, ready?: () => void): Promise<{ unlisten(): Promise<void> }>;
+    end(options?: { timeout?: number }): Promise<void>;
+    options: unknown;
+}
+
+const ignore = () => {};
+
+export function postgresDriver<Tx>(sql: PostgresSql<Tx>, own?: PostgresSql<Tx>): Driver<Tx> {
+    return {
+        query: (text, values = []) => rowsOf(sql.unsafe(text, [...values])),
+        // Within an object, as begin() waits for the elements of an array.
+        transaction: async (work, { isolation } = {}) => {
+            const { result } = await sql.begin(isolation ? `ISOLATION LEVEL ${isolation.toUpperCase()}` : '',
+                async (tx) => ({ result: await work(tx) }));
+            return result;
+        },
+        within: (tx) => (text, values = []) => rowsOf((tx as Unsafe).unsafe(text, [...values])),
+        own: () => ownConnections(own ? async () => own : () => copyOf(sql), own === undefined),
+    };
+}
+
+const rowsOf = async (result: PromiseLike<any>) => [...await result] as Row[];
+
+// A pool of one connection with the options of the application's. The name is no literal, so that bundlers leave it alone.
+async function copyOf<Tx>(sql: PostgresSql<Tx>): Promise<PostgresSql<Tx>> {
+    const name = 'postgres';
+    const { default: postgres } = await import(name).catch((cause: unknown) => {
+        throw new Error('postgres.js was not found to make a second connection: give interlock(sql, { own: postgres(...) })', { cause });
+    });
+    return postgres({ ...(sql.options as object), max: 1, idle_timeout: 60, connect_timeout: 5, onnotice: ignore });
+}
+
+function ownConnections<Tx>(make: () => Promise<PostgresSql<Tx>>, ours: boolean): Own {
+    const made = new Map<string, Promise<PostgresSql<Tx>>>();
+    const one = (name: string) => {
+        const kept = made.get(name) ?? make();
+        made.set(name, kept);
+        kept.catch(() => made.delete(name));
+        return kept;
+    };
+    const end = (sql: PostgresSql<Tx>) => ours ? sql.end({ timeout: 1 }).catch(ignore) : undefined;
+    // One that has no answer in time may hang, and is not used again.
+    const limited = async (name: string, text: string, values: readonly unknown[], limit: number) => {
+        const sql = await one(name);
+        try {
+            return await within(limit, rowsOf(sql.unsafe(text, [...values])));
+        } catch (error) {
+            if (/^timeout:/.test((error as Error).message) && ours) {
+                made.delete(name);
+                void end(sql);
+            }
+            throw error;
+        }
+    };
+    const stops = new Set<() => Promise<void>>();
+    return {
+        renew: (text, values, limit) => limited('renewals', text, values, limit),
+        query: (text, values, limit) => limited('calls', text, values, limit),
+        listen(channel, hear, ready) {
+            const { stop } = listen(make, end, channel, hear, ready);
+            stops.add(stop);
+            return { stop: () => { stops.delete(stop); return stop(); } };
+        },
+        async close() {
+            await Promise.all([...stops].map((stop) => stop()));
+            await Promise.all([...made.values()].map(async (sql) => end(await sql)));
+            made.clear();
+        },
+    };
+}
+
+// sql.listen() connects again by itself, but not if the server is away when it tries (3.4.9), and says nothing of it. So each
+// half a minute it is asked whether it still hears: by a notification of our own.
+function listen<Tx>(make: () => Promise<PostgresSql<Tx>>, end: (sql: PostgresSql<Tx>) => unknown, channel: string,
+    hear: (payload: string) => void, ready: () => void) {
+    let stopped = false, wake = ignore;
+    const pause = (milliseconds: number) => stopped ? Promise.resolve() : new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, milliseconds);
+        wake = () => { clearTimeout(timer); resolve(); };
+    });
+    const once = async () => {
+        const sql = await make();
+        try {
+            let heardProbe = true;
+            const { unlisten } = await within(10_000, sql.listen(channel, (payload) => {
+                if (payload.startsWith(probe)) heardProbe = true;
+                else hear(payload);
+            }, () => { if (!stopped) ready(); }));
+            while (!stopped && heardProbe) {
+                heardProbe = false;
+                await within(10_000, rowsOf(sql.unsafe('SELECT pg_notify($1::text, $2::text)', [channel, probe])));
+                await pause(heardProbe ? 0 : 1000);
+                if (heardProbe) await pause(30_000);
+            }
+            await within(1000, unlisten()).catch(ignore);
+        } finally {
+            await end(sql);
+        }
+    };
+    const probe = `probe ${process.pid} ${Math.random().toString(36).slice(2)}`;
+    const running = (async () => {
+        while (!stopped) {
+            await once().catch(ignore);
+            await pause(500);
+        }
+    })();
+    return { stop: () => { stopped = true; wake(); return running; } };
+}

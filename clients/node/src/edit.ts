@@ -1,0 +1,195 @@
+// The edit of a row: locked for its holder, touched while there is activity, saved or released.
+
+import { EventEmitter } from 'node:events';
+import type { Query } from './driver.js';
+import { asInterlockError, MarkerHeld, MarkerLost, StaleVersion } from './errors.js';
+import { Rows, shownKey, versionText } from './rows.js';
+import { clamped } from './timing.js';
+import { rowKey, seconds, toJson, type Duration, type JsonRow, type RowKey, type Version } from './values.js';
+
+export interface EditOptions {
+    /** How long the row is held without activity. As the table says by default. */
+    ttl?: Duration;
+    /** What others see as the reason. */
+    reason?: string;
+}
+
+interface Events {
+    /** The time without activity is over, or the row was released by another call. */
+    lost: [];
+    /** Another holder has it now. */
+    taken: [holder: string];
+}
+
+/** The marker of one row. `await using` releases it. */
+export class Edit extends EventEmitter<Events> implements AsyncDisposable {
+    readonly rel: string;
+    readonly key: RowKey;
+    readonly holder: string;
+    /** The row when it was locked, and its version; undefined and null if the table has no version or no key to read it by. */
+    readonly row: JsonRow;
+    readonly version: Version | null;
+    readonly #query: Query;
+    readonly #rows: Rows;
+    readonly #ttl: number | undefined;
+    readonly #stop = new AbortController();
+    #expiresAt: Date;
+    #length: number; // milliseconds
+    #touched: number; // by our clock, before the request
+    #touching: Promise<boolean> | undefined;
+    #timer: NodeJS.Timeout | undefined;
+    #ended = false;
+
+    private constructor(query: Query, rows: Rows, locked: Locked) {
+        super();
+        this.#query = query;
+        this.#rows = rows;
+        this.rel = locked.rel;
+        this.key = locked.key;
+        this.holder = locked.holder;
+        this.row = locked.row;
+        this.version = locked.version;
+        this.#ttl = locked.ttl;
+        this.#expiresAt = locked.expiresAt;
+        this.#length = locked.length;
+        this.#touched = locked.sent;
+        this.#watch();
+    }
+
+    /** Locks the row. Throws MarkerHeld with the holder, NotFound. */
+    static async begin(query: Query, rows: Rows, rel: string, key: RowKey, holder: string, { ttl, reason }: EditOptions): Promise<Edit> {
+        const named = rowKey(key, '$2');
+        const length = ttl === undefined ? undefined : seconds(ttl);
+        const sent = performance.now();
+        const [row] = await query(
+            `SELECT locked::text, holder, to_jsonb(locked_at)#>>'{}' AS locked_at, to_jsonb(expires_at)#>>'{}' AS expires_at,
+                 (extract(epoch FROM expires_at - clock_timestamp()) * 1000)::text AS length
+               FROM interlock.lock_row($1::text::regclass, ${named.sql}, $3::text, $4::text::float8, $5::text)`,
+            [rel, named.value, holder, length === undefined ? null : String(length), reason ?? null]);
+        const { locked, holder: of, locked_at, expires_at } = row!;
+        if (locked !== 'true') {
+            throw new MarkerHeld(`row ${shownKey(key)} of table "${rel}" is being edited by "${of}"`,
+                { code: 'IL004', detail: { table: rel, key, holder: of, locked_at, expires_at } });
+        }
+        // Read after it is locked: nobody else has changed it since.
+        const found = await rows.read(rel, key);
+        return new Edit(query, rows, { rel, key, holder, ttl: length, sent, expiresAt: new Date(expires_at!), length: Number(row!.length), ...found });
+    }
+
+    /** When others may take the row, by the server's clock. */
+    get expiresAt(): Date { return this.#expiresAt; }
+
+    /** Aborted when the marker is lost. */
+    get signal(): AbortSignal { return this.#stop.signal; }
+
+    /**
+     * Activity, such as a key: call it as often as you like. The marker is prolonged when a quarter of its time has passed.
+     * False: it is lost.
+     */
+    touch(): Promise<boolean> {
+        if (this.#ended) return Promise.resolve(false);
+        if (performance.now() < this.#touched + this.#length / 4) return Promise.resolve(true);
+        return this.#touching ??= this.#touch().finally(() => { this.#touching = undefined; });
+    }
+
+    /**
+     * Writes the changes and releases the row. `expected` is the version that the editor began with, by default that of the
+     * row when it was locked. Throws StaleVersion with the row of now: the marker stays then; MarkerLost.
+     */
+    async save(changes: object, expected: Version | number | bigint | null = this.version): Promise<Version | null> {
+        const named = rowKey(this.key, '$2');
+        try {
+            const [row] = await this.#query(
+                `SELECT interlock.save_row($1::text::regclass, ${named.sql}, $3::text, $4::text::jsonb, ${expected === null ? '' : '$5::text'})::text AS version`
+                    .replace(', )', ')'),
+                [this.rel, named.value, this.holder, toJson(changes), ...(expected === null ? [] : [versionText(expected)])]);
+            this.#end();
+            return row!.version ?? null;
+        } catch (raised) {
+            const error = asInterlockError(raised);
+            if (error instanceof MarkerLost) await this.#lose();
+            if (error instanceof StaleVersion) {
+                const found = await this.#rows.find(this.rel, this.key).catch(() => undefined);
+                if (found) error.current = found.row;
+                if (found?.version) error.version = found.version;
+            }
+            throw error;
+        }
+    }
+
+    /** Releases the row without a change. False: it was no longer held. */
+    async release(): Promise<boolean> {
+        if (this.#ended) return false;
+        this.#end();
+        const named = rowKey(this.key, '$2');
+        const [row] = await this.#query(`SELECT interlock.unlock_row($1::text::regclass, ${named.sql}, $3::text)::text AS held`, [this.rel, named.value, this.holder]);
+        return row!.held === 'true';
+    }
+
+    async [Symbol.asyncDispose](): Promise<void> {
+        await this.release().catch(() => {}); // it ends by itself
+    }
+
+    async #touch(): Promise<boolean> {
+        const named = rowKey(this.key, '$2');
+        const sent = performance.now();
+        const [row] = await this.#query(
+            `SELECT to_jsonb(until)#>>'{}' AS until, (extract(epoch FROM until - clock_timestamp()) * 1000)::text AS length
+               FROM interlock.touch_row($1::text::regclass, ${named.sql}, $3::text, $4::text::float8) AS until`,
+            [this.rel, named.value, this.holder, this.#ttl === undefined ? null : String(this.#ttl)]);
+        if (!row?.until) {
+            await this.#lose();
+            return false;
+        }
+        this.#expiresAt = new Date(row.until);
+        this.#touched = sent;
+        this.#length = Number(row.length);
+        if (!this.#ended) this.#watch();
+        return true;
+    }
+
+    // At the deadline the server is asked: another call of the same holder may have prolonged it.
+    #watch(): void {
+        clearTimeout(this.#timer);
+        this.#timer = setTimeout(() => void this.#expire().catch(() => this.#lose()), clamped(this.#touched + this.#length - performance.now()));
+        this.#timer.unref();
+    }
+
+    async #expire(): Promise<void> {
+        const { holder, remaining } = await this.#state();
+        if (this.#ended) return;
+        if (holder !== this.holder || remaining <= 0) return this.#lose(holder);
+        this.#touched = performance.now();
+        this.#length = remaining;
+        this.#watch();
+    }
+
+    async #lose(known?: string | null): Promise<void> {
+        if (this.#ended) return;
+        this.#end();
+        const holder = known === undefined ? (await this.#state().catch(() => undefined))?.holder : known;
+        const error = new MarkerLost(`row ${shownKey(this.key)} of table "${this.rel}" is no longer held by "${this.holder}"`,
+            { code: 'IL005', detail: { table: this.rel, key: this.key, holder: holder ?? null } });
+        this.#stop.abort(error);
+        if (holder && holder !== this.holder) this.emit('taken', holder);
+        else this.emit('lost');
+    }
+
+    async #state(): Promise<{ holder: string | null; remaining: number }> {
+        const named = rowKey(this.key, '$2');
+        const [row] = await this.#query(
+            `SELECT CASE WHEN locked THEN holder END AS holder, (extract(epoch FROM expires_at - clock_timestamp()) * 1000)::text AS remaining
+               FROM interlock.row_lock_of($1::text::regclass, ${named.sql})`, [this.rel, named.value]);
+        return { holder: row?.holder ?? null, remaining: Number(row?.remaining ?? 0) };
+    }
+
+    #end(): void {
+        this.#ended = true;
+        clearTimeout(this.#timer);
+    }
+}
+
+interface Locked {
+    rel: string; key: RowKey; holder: string; ttl: number | undefined; sent: number; expiresAt: Date; length: number; row: JsonRow;
+    version: Version | null;
+}

@@ -1,0 +1,98 @@
+// The edit of a row.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import test from 'node:test';
+import { MarkerHeld, MarkerLost, NotFound, StaleVersion } from 'pg-interlock';
+import { admin, each, eventually, one, run, value } from './lib/shop.mjs';
+
+await run('CREATE TABLE page (id int PRIMARY KEY, body text)', `SELECT interlock.enable_versioning('page')`, `SELECT interlock.enable_marker('page')`,
+    'CREATE TABLE loose (id int PRIMARY KEY, body text)', `SELECT interlock.enable_marker('loose')`);
+const fill = () => run('TRUNCATE page', 'TRUNCATE loose', `INSERT INTO page VALUES (1, 'text')`, `INSERT INTO loose VALUES (1, 'text')`);
+const holder = () => value('SELECT holder FROM interlock.row_lock_of($1, 1)', 'page');
+
+test('one edits, others learn who; the save releases', async () => {
+    await each(async ({ il }) => {
+        await fill();
+        const edit = await il.edit('page', 1, 'anna/1', { reason: 'a typo' });
+        assert.deepEqual([edit.row.body, edit.version, edit.holder], ['text', edit.row.version, 'anna/1']);
+        const error = await il.edit('page', 1, 'bert/1').catch((raised) => raised);
+        assert.ok(error instanceof MarkerHeld);
+        assert.deepEqual([error.status, error.holder], [423, 'anna/1']);
+        assert.ok(error.expiresAt > new Date());
+        const version = await edit.save({ body: 'better' });
+        assert.deepEqual([await holder(), (await il.read('page', 1)).version], [null, version]);
+        assert.equal(await edit.release(), false);
+        assert.equal(await edit.touch(), false);
+    });
+});
+
+test('a plain write by others raises MarkerHeld', async () => {
+    await each(async ({ il, rows }) => {
+        await fill();
+        await il.edit('page', 1, 'anna/1');
+        const error = await il.transaction((tx) => rows(tx, `UPDATE page SET body = 'imported'`)).catch((raised) => raised);
+        assert.deepEqual([error instanceof MarkerHeld, error.holder], [true, 'anna/1']);
+    });
+});
+
+test('a save from an older version is StaleVersion with the row of now, and the marker stays', async () => {
+    await each(async ({ il }) => {
+        await fill();
+        const { version: before } = await il.read('page', 1);
+        await il.save('page', 1, before, { body: 'by another' });
+        const edit = await il.edit('page', 1, 'anna/1');
+        const error = await edit.save({ body: 'mine' }, before).catch((raised) => raised);
+        assert.ok(error instanceof StaleVersion);
+        assert.deepEqual([error.current.body, error.version, await holder()], ['by another', edit.version, 'anna/1']);
+        await edit.save({ body: 'both' }, error.version);
+        assert.equal((await il.read('page', 1)).row.body, 'both');
+    });
+});
+
+test('closing it releases the row; a row that is none is NotFound', async () => {
+    await each(async ({ il }) => {
+        await fill();
+        const edit = await il.edit('page', 1, 'anna/1');
+        await edit[Symbol.asyncDispose]();
+        assert.equal(await holder(), null);
+        await assert.rejects(il.edit('page', 7, 'anna/1'), NotFound);
+    });
+});
+
+test('activity prolongs it, without it the time runs out', async () => {
+    await each(async ({ il }) => {
+        await fill();
+        const edit = await il.edit('page', 1, 'anna/1', { ttl: '2 s' });
+        const first = edit.expiresAt;
+        await eventually(async () => { assert.equal(await edit.touch(), true); return edit.expiresAt > first; });
+        let lost = false;
+        edit.on('lost', () => { lost = true; });
+        await eventually(() => lost);
+        assert.deepEqual([edit.signal.aborted, edit.signal.reason instanceof MarkerLost, await edit.touch()], [true, true, false]);
+        await assert.rejects(edit.save({ body: 'late' }), MarkerLost);
+    });
+});
+
+test('a row that another holder has taken: an event with the name, and nothing is written', async () => {
+    await each(async ({ il }) => {
+        await fill();
+        const edit = await il.edit('page', 1, 'anna/1', { ttl: '10 min' });
+        await admin.query(`SELECT interlock.force_unlock_row('page', 1, 'test')`);
+        await il.edit('page', 1, 'bert/1');
+        const taken = once(edit, 'taken');
+        await assert.rejects(edit.save({ body: 'late' }), MarkerLost);
+        assert.deepEqual(await taken, ['bert/1']);
+        assert.equal((await il.read('page', 1)).row.body, 'text');
+    });
+});
+
+test('a table without versions', async () => {
+    await one(async ({ il }) => {
+        await fill();
+        const edit = await il.edit('loose', 1, 'anna/1');
+        assert.deepEqual([edit.version, edit.row.body], [null, 'text']);
+        assert.equal(await edit.save({ body: 'new' }), null);
+        assert.equal(await value('SELECT body FROM loose'), 'new');
+    });
+});

@@ -1,0 +1,36 @@
+// A server in between: connections can be cut, refused, or left without an answer.
+
+import net from 'node:net';
+import { once } from 'node:events';
+
+export async function proxy() {
+    const path = `${process.env.PGHOST}/.s.PGSQL.${process.env.PGPORT ?? 5432}`;
+    const links = new Set();
+    let mode = 'open';
+    const server = net.createServer((client) => {
+        client.on('error', () => {});
+        if (mode === 'refuse') return client.destroy();
+        const upstream = net.connect(path);
+        const link = { client, upstream };
+        links.add(link);
+        upstream.on('error', () => client.destroy()).on('close', () => { links.delete(link); client.destroy(); });
+        client.on('close', () => upstream.destroy());
+        client.on('data', (bytes) => { if (mode !== 'silent') upstream.write(bytes); });
+        upstream.on('data', (bytes) => {
+            if (dropping > 0 && matches?.(bytes)) { dropping--; return client.destroy(); }
+            if (mode !== 'silent') client.write(bytes);
+        });
+    });
+    let dropping = 0, matches;
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return {
+        options: { host: '127.0.0.1', port: server.address().port },
+        cut() { for (const { client } of links) client.destroy(); },
+        set(to) { mode = to; },
+        /** Cuts the connection in place of the next answer that matches: the server has worked, and nobody learns it. */
+        dropNext(filter, count = 1) { matches = filter; dropping = count; },
+        get dropped() { return dropping === 0; },
+        close() { this.cut(); server.close(); },
+    };
+}

@@ -1,0 +1,76 @@
+// The examples of README.md, run as they are there.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import test from 'node:test';
+import { admin, eventually, run, value } from './lib/shop.mjs';
+import { StaleVersion } from 'pg-interlock';
+
+const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+const blocks = (language) => [...readme.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1]);
+
+await run(...blocks('sql'));
+process.env.PGUSER = 'app';
+const file = new URL(`../readme-${process.pid}.mjs`, import.meta.url);
+writeFileSync(file, `import express from 'express';\nexport const app = express();\nconst compute = async (day) => \`report of \${day}\`;\n${blocks('js').join('\n')}`);
+const page = await import(file).finally(() => rmSync(file));
+const server = page.app.listen(0);
+await once(server, 'listening');
+const url = `http://127.0.0.1:${server.address().port}`;
+
+test('a lease takes five lines, an idempotent endpoint three', () => {
+    const lines = (name) => blocks('js').find((block) => block.includes(name)).trim().split('\n').length;
+    assert.ok(lines('il.lease(') <= 5);
+    const endpoint = blocks('js').find((block) => block.includes('il.express(')).trim().split('\n').filter((line) => !/^\}/.test(line));
+    assert.ok(endpoint.length <= 3);
+});
+
+test('the report is made by one of two', async () => {
+    const results = await Promise.allSettled([page.makeReport('2030-01-01'), page.makeReport('2030-01-01')]);
+    assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected']); // the second finds its day in the table
+    assert.deepEqual((await admin.query('SELECT body FROM report')).rows, [{ body: 'report of 2030-01-01' }]);
+});
+
+test('the endpoint charges once', async () => {
+    const pay = () => fetch(`${url}/payments`, { method: 'POST', body: '{"amount": 10}', headers: { 'Content-Type': 'application/json', 'Idempotency-Key': 'key-1', 'X-User': 'anna' } });
+    const first = await pay(), second = await pay();
+    assert.deepEqual([first.status, second.status, second.headers.get('idempotent-replayed'), await second.text()], [201, 201, 'true', await first.text()]);
+    const order = { id: 17, customer: 'bert', amount: 5 };
+    assert.deepEqual([await page.charge(order), await page.charge(order)], [{ outcome: 'completed', value: { charged: 5 } }, { outcome: 'replay', value: { charged: 5 } }]);
+    assert.equal(await value('SELECT count(*)::int FROM payment'), 2);
+});
+
+test('pages: versions, tags, an editor', async () => {
+    await admin.query(`INSERT INTO page VALUES (1, 'text')`);
+    const { version } = await page.il.read('page', 1);
+    await page.savePage(1, version, 'new');
+    await assert.rejects(page.savePage(1, version, 'stale'), StaleVersion);
+    await Promise.all([1, 2, 3].map(() => page.hit(1)));
+    const got = await fetch(`${url}/pages/1`);
+    assert.deepEqual([got.status, (await got.json()).hits], [200, 3]);
+    const put = (tag) => fetch(`${url}/pages/1`, { method: 'PUT', body: '{"body": "by a form"}', headers: { 'Content-Type': 'application/json', ...(tag ? { 'If-Match': tag } : {}) } });
+    assert.equal((await put(got.headers.get('etag'))).status, 200);
+    assert.equal((await put(got.headers.get('etag'))).status, 412);
+    assert.equal((await put()).status, 428);
+    const edit = await page.openEditor(1, 'anna/1');
+    await assert.rejects(page.openEditor(1, 'bert/1'), { holder: 'anna/1' });
+    await edit.save({ body: 'by an editor' });
+});
+
+test('a worker', async () => {
+    await admin.query(`INSERT INTO job (address) SELECT 'user ' || i FROM generate_series(1, 10) i`);
+    const stop = new AbortController();
+    const working = page.worker(stop.signal);
+    await eventually(async () => await value('SELECT count(*)::int FROM job') === 0);
+    stop.abort();
+    await working;
+    assert.equal(await value(`SELECT count(DISTINCT customer)::int FROM payment WHERE customer LIKE 'user %'`), 10);
+});
+
+test.after(async () => {
+    server.closeAllConnections();
+    server.close();
+    await page.il.close();
+    await page.pool.end();
+});

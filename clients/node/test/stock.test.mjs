@@ -1,0 +1,69 @@
+// Carts and states.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { ClaimLost, NotEnough, NotFound, StateChanged, TransitionRefused } from 'pg-interlock';
+import { each, run, value } from './lib/shop.mjs';
+
+await run('CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL)', `SELECT interlock.enable_escrow('item', 'stock')`, 'CREATE TABLE sale (item int)',
+    `CREATE TABLE ticket (id int PRIMARY KEY, status text NOT NULL DEFAULT 'open', agent text)`,
+    `CREATE FUNCTION why_not(old ticket, new ticket) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN CASE WHEN new.agent IS NULL THEN 'nobody has it' END; END $$`,
+    `SELECT interlock.define_transitions('ticket', 'status', '{"open": ["claimed", "closed"], "claimed": ["closed"]}', guards => '{"open": {"claimed": "why_not(ticket, ticket)"}}')`);
+const stock = (id) => value(`SELECT interlock.escrow_value('item', $1::int, 'stock')::int`, id);
+const items = (...ids) => ids.map((key) => ({ rel: 'item', key, column: 'stock', amount: 1 }));
+
+test('a cart holds all of its items or none, and sells them with the order', async () => {
+    await each(async ({ il, rows }) => {
+        await run('TRUNCATE sale', 'DELETE FROM item', 'INSERT INTO item VALUES (1, 1), (2, 5)');
+        const cart = il.cart('cart 1', '10 min');
+        const [held] = await cart.add(...items(2, 1));
+        assert.deepEqual([typeof held.token, held.key, await stock(1), await stock(2)], ['string', 1, 0, 4]);
+        const other = il.cart('cart 2', '10 min');
+        const error = await other.add(...items(1, 2)).catch((raised) => raised);
+        assert.ok(error instanceof NotEnough);
+        assert.deepEqual([error.status, error.pending, other.items, await stock(2)], [409, true, [], 4]);
+        await assert.rejects(other.add(...items(7)), NotFound);
+
+        const later = il.cart('cart 1', '10 min', JSON.parse(JSON.stringify(cart.items))); // another process
+        assert.ok(await later.extend('20 min') > new Date());
+        await assert.rejects(later.confirm(async (tx) => { await rows(tx, 'INSERT INTO sale VALUES (1)'); throw new RangeError('of the order'); }), RangeError);
+        assert.equal(later.items.length, 2);
+        assert.equal(await later.confirm(async (tx) => { await rows(tx, 'INSERT INTO sale VALUES (1)'); return 'sold'; }), 'sold');
+        assert.deepEqual([later.items, await stock(1), await value('SELECT count(*)::int FROM sale')], [[], 0, 1]);
+        await assert.rejects(cart.confirm((tx) => rows(tx, 'INSERT INTO sale VALUES (2)')), ClaimLost); // it is sold already
+        await assert.rejects(cart.extend(), ClaimLost);
+        assert.equal(await value('SELECT count(*)::int FROM sale'), 1);
+    });
+});
+
+test('a cart that is emptied gives everything back', async () => {
+    await each(async ({ il }) => {
+        await run('DELETE FROM item', 'INSERT INTO item VALUES (1, 3), (2, 5)');
+        const cart = il.cart('cart 1', '10 min');
+        await cart.add(...items(1, 2));
+        await cart.cancel();
+        assert.deepEqual([cart.items, await stock(1), await stock(2)], [[], 3, 5]);
+    });
+});
+
+test('the buttons of a row, and the loser of two clicks', async () => {
+    await each(async ({ il }) => {
+        await run('TRUNCATE ticket', 'INSERT INTO ticket VALUES (1), (2)');
+        const states = il.states('ticket');
+        const { state, next, row } = await states.of(1);
+        assert.deepEqual([state, next.map(({ state: to }) => to).sort(), next.find(({ state: to }) => to === 'claimed').guard, row.agent],
+            ['open', ['claimed', 'closed'], 'why_not(ticket,ticket)', null]);
+        const refused = await states.move(1, 'open', 'claimed').catch((raised) => raised);
+        assert.ok(refused instanceof TransitionRefused);
+        assert.deepEqual([refused.status, refused.reason, refused.current.status], [422, 'nobody has it', 'open']);
+        await states.move(1, 'open', 'claimed', { changes: { agent: 'ann' } });
+        const late = await states.move(1, 'open', 'closed').catch((raised) => raised);
+        assert.ok(late instanceof StateChanged);
+        assert.deepEqual([late.status, late.state, late.current.agent], [409, 'claimed', 'ann']);
+        await assert.rejects(states.move(1, ['open', 'claimed'], 'closed', { match: { agent: 'bob' } }), StateChanged);
+        await states.move(1, ['open', 'claimed'], 'closed', { match: { agent: 'ann' } });
+        assert.deepEqual([(await states.of(1)).state, (await states.of(1)).next], ['closed', []]);
+        await assert.rejects(states.move(7, 'open', 'closed'), NotFound);
+        await assert.rejects(il.states('item').of(1), TypeError);
+    });
+});
