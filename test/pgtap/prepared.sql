@@ -75,7 +75,6 @@ INSERT INTO documented SELECT name, types::text[], true FROM (VALUES
     ('restore_history', '{regclass}'),
     ('reserve', '{regclass,text,name,numeric,interlock.seconds,text,interlock.seconds}'),
     ('reserve_many', '{jsonb,interlock.seconds,text,interlock.seconds}'),
-    ('reset_contention', '{}'),
     ('resync_sequences', '{}'),
     ('revert_row', '{regclass,text,bigint,timestamptz,text}'),
     ('revoke_access', '{text,name}'),

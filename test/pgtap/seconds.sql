@@ -75,6 +75,8 @@ INSERT INTO calls VALUES
     ('hand_over_row', 'ttl', '(''thing'', 1, ''anna'', ''bert'', %s)'), ('enable_marker', 'ttl', '(''fresh'', %s)'),
     ('adjust', 'wait', '(''thing'', 1, ''stock'', -1, %s)'), ('try_adjust', 'wait', '(''thing'', 1, ''stock'', -1, %s)'),
     ('reserve', 'ttl', '(''thing'', 1, ''stock'', 1, %s)'), ('reserve', 'wait', '(''thing'', 1, ''stock'', 1, 900, wait => %s)'),
+    ('reserve_many', 'ttl', '(''[{"rel": "thing", "key": 1, "column": "stock", "amount": 1}]'', %s)'),
+    ('reserve_many', 'wait', '(''[{"rel": "thing", "key": 1, "column": "stock", "amount": 1}]'', 900, wait => %s)'),
     ('extend_reservation', 'ttl', '(1, %s)'), ('enable_history', 'keep_for', '(''fresh'', keep_for => %s)'),
     ('define_idempotency_scope', 'ttl', '(''other'', ttl => %s)'), ('define_idempotency_scope', 'stale_after', '(''other'', stale_after => %s)'),
     ('idempotency_claim', 'wait', '(''seconds'', ''k'', wait => %s)'), ('idempotency_claim', 'ttl', '(''seconds'', ''k'', ttl => %s)'),
