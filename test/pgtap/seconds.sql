@@ -88,7 +88,7 @@ SELECT is_empty(format($$SELECT form, error FROM unnest(%L::text[]) form CROSS J
     'SELECT * FROM interlock.' || function || call), format('KEY-51: %s of %s is no negative number, nor one that is none', argument, function)) FROM calls;
 SELECT is(pg_temp.error_of('SELECT * FROM interlock.' || function || format(call, 0)), CASE WHEN argument NOT IN ('wait', 'at_least') THEN '22023 with a hint' END,
     format('%s of %s is %s', argument, function, CASE WHEN argument IN ('wait', 'at_least') THEN 'nothing at all' ELSE 'above zero' END)) FROM calls;
-SELECT is((SELECT count(*)::int FROM interlock.reservations), 1, 'what was refused has had no effect');
+SELECT is((SELECT count(*)::int FROM interlock.reservations), 2, 'what was refused has had no effect');
 
 -- How long that is
 SELECT outcome FROM interlock.acquire_lease('k1', 30) UNION ALL SELECT outcome FROM interlock.acquire_lease('k2', '1.5', 0)
