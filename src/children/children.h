@@ -60,9 +60,9 @@ struct ChildGuards {
 extern const Mechanism kChildrenMechanism;
 
 // The guards of a table.
-extern int children_part;
+extern int children_facet;
 inline ChildGuards guards_of(const TableInfo* info) {
-    const auto* guards = part_of<const ChildGuards>(info, children_part);
+    const auto* guards = facet_of<const ChildGuards>(info, children_facet);
     return guards != nullptr ? *guards : ChildGuards{};
 }
 

@@ -2,14 +2,14 @@
 
 #include "server/concept.h"
 #include "children/children.h"
-#include "table/part.h"
+#include "table/facet.h"
 
 namespace interlock::children {
 
-int children_part;
+int children_facet;
 
-constexpr TablePart kPart = {
-    .number = &children_part,
+constexpr TableFacet kFacet = {
+    .number = &children_facet,
     .trigger_function = "children_trigger",
     .load_trigger = load_guard,
     .mechanism = &kChildrenMechanism,
@@ -18,8 +18,8 @@ constexpr TablePart kPart = {
 
 extern const Concept kChildrenConcept = {
     .name = "children",
-    .parts = &kPart,
-    .part_count = 1,
+    .facets = &kFacet,
+    .facet_count = 1,
 };
 
 } // namespace interlock::children

@@ -72,9 +72,9 @@ bool read_call(const FuncExpr* call, int old_side, int new_side, CallShape* shap
 }
 
 static ChildGuards* guards_to_fill(TableInfo* info) {
-    if (info->parts[children_part] == nullptr)
-        info->parts[children_part] = palloc0(sizeof(ChildGuards));
-    return part_of<ChildGuards>(info, children_part);
+    if (info->facets[children_facet] == nullptr)
+        info->facets[children_facet] = palloc0(sizeof(ChildGuards));
+    return facet_of<ChildGuards>(info, children_facet);
 }
 
 static bool is_about(const ChildGuard& guard, const CallShape& shape) {
@@ -203,7 +203,7 @@ static void take_foreign_key(ChildGuard* guard, const ForeignKey& key) {
 }
 
 void load_foreign_keys(TableInfo* info) {
-    auto* guards = part_of<ChildGuards>(info, children_part);
+    auto* guards = facet_of<ChildGuards>(info, children_facet);
     if (guards == nullptr)
         return;
     each_foreign_key(info->relid, [&](const ForeignKey& key) {

@@ -48,7 +48,7 @@ Datum configure(PG_FUNCTION_ARGS) {
 }
 
 static void check_members(const Mechanisms& mechanisms, Jsonb* settings) {
-    const char* names[kMostParts];
+    const char* names[kMostFacets];
     for (int i = 0; i < mechanisms.count; i++)
         names[i] = mechanisms.all[i]->name;
     if (!JB_ROOT_IS_OBJECT(settings))

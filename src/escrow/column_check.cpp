@@ -2,7 +2,7 @@
 
 #include "escrow/journal.h"
 #include "ownership/ownership.h"
-#include "table/part.h"
+#include "table/facet.h"
 
 namespace interlock::escrow {
 

@@ -4,11 +4,11 @@
 #include "escrow/fold.h"
 #include "escrow/journal.h"
 #include "escrow/memory.h"
-#include "table/part.h"
+#include "table/facet.h"
 
 namespace interlock::escrow {
 
-int escrow_part;
+int escrow_facet;
 
 static void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse) {
     if (escrow_of(info, column) != nullptr)
@@ -23,8 +23,8 @@ static void forget_rows() {
     forget_part_numbers();
 }
 
-constexpr TablePart kPart = {
-    .number = &escrow_part,
+constexpr TableFacet kFacet = {
+    .number = &escrow_facet,
     .trigger_function = "escrow_trigger",
     .load_trigger = load_escrow,
     .mechanism = &kEscrowMechanism,
@@ -37,8 +37,8 @@ extern const Concept kEscrowConcept = {
     .sweep = &kEscrowSweep,
     .report_usage = report_escrow_usage,
     .forget_rows = forget_rows,
-    .parts = &kPart,
-    .part_count = 1,
+    .facets = &kFacet,
+    .facet_count = 1,
 };
 
 } // namespace interlock::escrow

@@ -65,7 +65,7 @@ struct EscrowColumn : OwnTrigger {
     EscrowColumn* next;
 };
 
-extern int escrow_part;
+extern int escrow_facet;
 
 void load_escrow(TableInfo* info, const Trigger* trigger);
 
@@ -94,7 +94,7 @@ void require_own_trigger(Relation rel, const TableInfo* info, const EscrowColumn
 // Calls visit(const EscrowColumn&) for each column of the table.
 template <typename Visit>
 void each_escrow(const TableInfo* info, Visit&& visit) {
-    for (auto* column = part_of<const EscrowColumn>(info, escrow_part); column != nullptr;
+    for (auto* column = facet_of<const EscrowColumn>(info, escrow_facet); column != nullptr;
          column = column->next)
         visit(*column);
 }

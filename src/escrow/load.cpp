@@ -119,8 +119,8 @@ bool parse_plain_updates(std::string_view word, PlainUpdates* updates) {
 void load_escrow(TableInfo* info, const Trigger* trigger) {
     auto* column = static_cast<EscrowColumn*>(palloc0(sizeof(EscrowColumn)));
     static_cast<OwnTrigger&>(*column) = own_trigger(info->relid, trigger);
-    column->next = part_of<EscrowColumn>(info, escrow_part);
-    info->parts[escrow_part] = column;
+    column->next = facet_of<EscrowColumn>(info, escrow_facet);
+    info->facets[escrow_facet] = column;
     EscrowSettings settings;
     column->well_formed = read_settings(trigger, &settings);
     if (!column->well_formed)

@@ -33,7 +33,7 @@ struct RowChange {
     bool changed = false;      // a check has put another value into the new row
 };
 
-// Calls all checks that fire in this session (TablePart::check in table/part.h), for a table with
+// Calls all checks that fire in this session (TableFacet::check in table/facet.h), for a table with
 // TableInfo::only_row_checks. Returns false if the row must not be written.
 bool decide(RowChange* change);
 

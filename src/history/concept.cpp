@@ -3,23 +3,23 @@
 #include "server/concept.h"
 #include "history/history.h"
 #include "history/table.h"
-#include "table/part.h"
+#include "table/facet.h"
 
 namespace interlock::history {
 
-int history_part;
-int history_table_part;
+int history_facet;
+int history_table_facet;
 
-constexpr TablePart kParts[] = {
+constexpr TableFacet kFacets[] = {
     {
-        .number = &history_part,
+        .number = &history_facet,
         .trigger_function = "history_trigger",
         .load_trigger = load_history,
         .mechanism = &kHistoryMechanism,
         .complete = load_ignored_columns,
     },
     {
-        .number = &history_table_part,
+        .number = &history_table_facet,
         .load_table = load_history_table,
     },
 };
@@ -27,8 +27,8 @@ constexpr TablePart kParts[] = {
 extern const Concept kHistoryConcept = {
     .name = "history",
     .sweep = &kHistorySweep,
-    .parts = kParts,
-    .part_count = lengthof(kParts),
+    .facets = kFacets,
+    .facet_count = lengthof(kFacets),
 };
 
 } // namespace interlock::history

@@ -55,9 +55,9 @@ struct History : OwnTrigger, HistorySettings {
 };
 
 // The part. Null if history is not enabled.
-extern int history_part;
+extern int history_facet;
 inline const History* history_of(const TableInfo* info) {
-    return part_of<const History>(info, history_part);
+    return facet_of<const History>(info, history_facet);
 }
 
 // Reads a trigger. The trigger of a former partition counts as no history: DETACH keeps triggers

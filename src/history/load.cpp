@@ -4,7 +4,7 @@
 
 #include "marker/marker.h"
 #include "server/scope.h"
-#include "table/part.h"
+#include "table/facet.h"
 #include "table/plan.h"
 
 namespace interlock::history {
@@ -51,9 +51,9 @@ static void load_history_key(History* history, TupleDesc columns) {
 
 void load_history(TableInfo* info, const Trigger* trigger) {
     TupleDesc columns = info->columns;
-    auto* history = add_part<History>(info, history_part, trigger);
+    auto* history = add_facet<History>(info, history_facet, trigger);
     if (history->is_clone && is_clone(history->root, trigger->tgname)) {
-        info->parts[history_part] = nullptr;
+        info->facets[history_facet] = nullptr;
         return;
     }
     history->well_formed = read_settings(trigger, history);
@@ -76,7 +76,7 @@ void load_history(TableInfo* info, const Trigger* trigger) {
 }
 
 void load_ignored_columns(TableInfo* info) {
-    auto* history = part_of<History>(info, history_part);
+    auto* history = facet_of<History>(info, history_facet);
     if (history == nullptr)
         return;
     for (const char* name : history->ignored_columns) {

@@ -243,7 +243,7 @@ void load_history_table(TableInfo* info, Relation rel) {
     if (!OidIsValid(table->sequence) || !load_indexes(table, rel))
         return;
     watch_rights();
-    info->parts[history_table_part] = table;
+    info->facets[history_table_facet] = table;
 }
 
 Relation open_history_index(Relation rel, HistoryIndex::Leads wanted) {

@@ -64,9 +64,9 @@ struct HistoryTable {
 };
 
 // The part. Null if the table is no history table, or is not eligible.
-extern int history_table_part;
+extern int history_table_facet;
 inline HistoryTable* history_table_of(const TableInfo* info) {
-    return part_of<HistoryTable>(info, history_table_part);
+    return facet_of<HistoryTable>(info, history_table_facet);
 }
 
 void load_history_table(TableInfo* info, Relation rel);

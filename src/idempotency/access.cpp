@@ -52,11 +52,11 @@ void require_all_columns(const TableInfo* info) {
 }
 
 bool runs_only_ours(Relation rel, const TableInfo* info) {
-    auto* answer = part_of<bool>(info, access_part);
+    auto* answer = facet_of<bool>(info, access_facet);
     if (answer == nullptr) {
         answer = static_cast<bool*>(MemoryContextAlloc(info->memory, sizeof(bool)));
         *answer = has_only_ours(rel, info);
-        info->parts[access_part] = answer;
+        info->facets[access_facet] = answer;
     }
     return *answer;
 }

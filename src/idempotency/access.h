@@ -21,7 +21,7 @@ const OwnTable& definition_of_keys(const TableInfo* info);
 bool has_all_columns(const TableInfo* info);
 
 // The part in which runs_only_ours() caches its result.
-extern int access_part;
+extern int access_facet;
 
 // Whether reading and writing the table runs only code of the server and of this extension. Only
 // the table itself is checked.

@@ -23,7 +23,7 @@ constexpr int kMostRows = 1000; // about 100 bytes each
 constexpr int64 kUncertain = USECS_PER_SEC;
 
 static const CachedRows* cached_rows_of(const TableInfo* info) {
-    return part_of<const CachedRows>(info, cached_rows_part);
+    return facet_of<const CachedRows>(info, cached_rows_facet);
 }
 
 static bool is_changing() {
@@ -116,7 +116,7 @@ static void keep(const CachedTable& table, Relation rel, const TableInfo* info, 
     MemoryContextSetParent(memory, info->memory);
     if (const CachedRows* before = cached_rows_of(info); before != nullptr)
         MemoryContextDelete(before->memory);
-    info->parts[cached_rows_part] = cached;
+    info->facets[cached_rows_facet] = cached;
 }
 
 static const CachedRows* load_rows(const CachedTable& table) {

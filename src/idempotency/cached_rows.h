@@ -48,7 +48,7 @@ struct CachedRows {
 };
 
 // The part with the rows of a table.
-extern int cached_rows_part;
+extern int cached_rows_facet;
 
 // The rows as of the last commit, whatever the transaction's snapshot shows. Null if a statement
 // must read the table: its trigger is off, it has too many rows, or this transaction has changed

@@ -5,21 +5,21 @@
 #include "idempotency/cached_rows.h"
 #include "idempotency/sweep.h"
 #include "idempotency/wait.h"
-#include "table/part.h"
+#include "table/facet.h"
 
 namespace interlock::idempotency {
 
-int cached_rows_part;
-int access_part;
+int cached_rows_facet;
+int access_facet;
 
-constexpr TablePart kParts[] = {{.number = &cached_rows_part}, {.number = &access_part}};
+constexpr TableFacet kFacets[] = {{.number = &cached_rows_facet}, {.number = &access_facet}};
 
 extern const Concept kIdempotencyConcept = {
     .name = "idempotency",
     .preload = preload_idempotency_waits,
     .sweep = &kKeySweep,
-    .parts = kParts,
-    .part_count = lengthof(kParts),
+    .facets = kFacets,
+    .facet_count = lengthof(kFacets),
 };
 
 } // namespace interlock::idempotency

@@ -8,26 +8,26 @@
 #include "lease/require.h"
 #include "lease/role_share.h"
 #include "lease/usage_view.h"
-#include "table/part.h"
+#include "table/facet.h"
 
 namespace interlock::lease {
 
-int requirements_part;
+int requirements_facet;
 
 static void load_requirement(TableInfo* info, const Trigger* trigger) {
-    auto* requirements = part_of<LeaseRequirements>(info, requirements_part);
+    auto* requirements = facet_of<LeaseRequirements>(info, requirements_facet);
     if (requirements == nullptr) {
         requirements = static_cast<LeaseRequirements*>(palloc0(sizeof(LeaseRequirements)));
         requirements->first = static_cast<LeaseRequirement*>(palloc(sizeof(LeaseRequirement)));
-        info->parts[requirements_part] = requirements;
+        info->facets[requirements_facet] = requirements;
     }
     requirements->first = static_cast<LeaseRequirement*>(
         repalloc(requirements->first, sizeof(LeaseRequirement) * (requirements->count + 1)));
     requirements->first[requirements->count++] = read_requirement(info->columns, trigger);
 }
 
-constexpr TablePart kPart = {
-    .number = &requirements_part,
+constexpr TableFacet kFacet = {
+    .number = &requirements_facet,
     .trigger_function = "lease_trigger",
     .load_trigger = load_requirement,
     .mechanism = &kLeaseMechanism,
@@ -45,8 +45,8 @@ extern const Concept kLeaseConcept = {
     .launcher_starts = begin_lease_service,
     .sweep = &kTicketTask,
     .report_usage = report_lease_usage,
-    .parts = &kPart,
-    .part_count = 1,
+    .facets = &kFacet,
+    .facet_count = 1,
 };
 
 } // namespace interlock::lease

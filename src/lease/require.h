@@ -47,9 +47,9 @@ struct LeaseRequirements {
 };
 
 // The requirements of a table.
-extern int requirements_part;
+extern int requirements_facet;
 inline LeaseRequirements requirements_of(const TableInfo* info) {
-    const auto* requirements = part_of<const LeaseRequirements>(info, requirements_part);
+    const auto* requirements = facet_of<const LeaseRequirements>(info, requirements_facet);
     return requirements != nullptr ? *requirements : LeaseRequirements{};
 }
 

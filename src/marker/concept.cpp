@@ -4,16 +4,16 @@
 #include "marker/marker.h"
 #include "marker/sweep.h"
 #include "marker/trigger.h"
-#include "table/part.h"
+#include "table/facet.h"
 
 namespace interlock::marker {
 
-int marker_part;
+int marker_facet;
 
 static void load_marker(TableInfo* info, const Trigger* trigger) {
     Marker* marker = read_marker(info->relid, info->columns, trigger);
     marker->twin = marker_of(info) != nullptr ? marker_of(info)->trigger : nullptr;
-    info->parts[marker_part] = marker;
+    info->facets[marker_facet] = marker;
     info->maintained = bms_add_members(info->maintained, marker->attnums);
 }
 
@@ -26,8 +26,8 @@ static void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, C
                         errhint("Keep states in a column of their own.")));
 }
 
-constexpr TablePart kPart = {
-    .number = &marker_part,
+constexpr TableFacet kFacet = {
+    .number = &marker_facet,
     .trigger_function = "marker_trigger",
     .load_trigger = load_marker,
     .mechanism = &kMarkerMechanism,
@@ -39,8 +39,8 @@ extern const Concept kMarkerConcept = {
     .name = "marker",
     .define_settings = define_marker_settings,
     .sweep = &kMarkerSweep,
-    .parts = &kPart,
-    .part_count = 1,
+    .facets = &kFacet,
+    .facet_count = 1,
 };
 
 } // namespace interlock::marker

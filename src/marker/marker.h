@@ -44,9 +44,9 @@ struct Marker : OwnTrigger {
 bool fits_role(int role, Oid type);
 
 // The part. Null if markers are not enabled.
-extern int marker_part;
+extern int marker_facet;
 inline const Marker* marker_of(const TableInfo* info) {
-    return part_of<const Marker>(info, marker_part);
+    return facet_of<const Marker>(info, marker_facet);
 }
 
 // The arguments of the trigger: the ttl, the mode, and the columns by role. One more argument

@@ -4,14 +4,14 @@
 #include "ownership/ownership.h"
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
-#include "table/part.h"
+#include "table/facet.h"
 
 namespace interlock::ownership {
 
-int ownership_part;
+int ownership_facet;
 
-constexpr TablePart kPart = {
-    .number = &ownership_part,
+constexpr TableFacet kFacet = {
+    .number = &ownership_facet,
     .trigger_function = "ownership_trigger",
     .load_trigger = load_ownership,
     .mechanism = &kOwnershipMechanism,
@@ -27,8 +27,8 @@ extern const Concept kOwnershipConcept = {
     .name = "ownership",
     .define_settings = define_settings,
     .sweep = &kWriteLogSweep,
-    .parts = &kPart,
-    .part_count = 1,
+    .facets = &kFacet,
+    .facet_count = 1,
 };
 
 } // namespace interlock::ownership

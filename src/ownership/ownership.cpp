@@ -7,9 +7,9 @@
 #include "server/arguments.h"
 #include "server/scope.h"
 #include "table/configuration_audit.h"
+#include "table/facet.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
-#include "table/part.h"
 #include "table/trigger_state.h"
 
 namespace interlock::ownership {

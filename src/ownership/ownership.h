@@ -63,9 +63,9 @@ const char* on_violation_name(OnViolation on_violation);
 const char* strategy_name(Strategy strategy);
 
 // The part. Null if no column has a rule.
-extern int ownership_part;
+extern int ownership_facet;
 inline const Ownership* ownership_of(const TableInfo* info) {
-    return part_of<const Ownership>(info, ownership_part);
+    return facet_of<const Ownership>(info, ownership_facet);
 }
 
 void load_ownership(TableInfo* info, const Trigger* trigger);

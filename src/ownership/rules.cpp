@@ -2,8 +2,8 @@
 
 #include "ownership/ownership.h"
 
+#include "table/facet.h"
 #include "table/last_word.h"
-#include "table/part.h"
 
 namespace interlock::ownership {
 
@@ -112,13 +112,13 @@ static void find_columns(Ownership* ownership, TupleDesc columns) {
 }
 
 void load_ownership(TableInfo* info, const Trigger* trigger) {
-    auto* ownership = add_part<Ownership>(info, ownership_part, trigger);
+    auto* ownership = add_facet<Ownership>(info, ownership_facet, trigger);
     ownership->well_formed = read_rules(trigger, &ownership->rules);
     find_columns(ownership, info->columns);
 }
 
 void check_owned_columns(TableInfo* info) {
-    auto* ownership = part_of<Ownership>(info, ownership_part);
+    auto* ownership = facet_of<Ownership>(info, ownership_facet);
     if (ownership == nullptr)
         return;
     ownership->checked = static_cast<const ColumnRule**>(

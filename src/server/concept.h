@@ -12,7 +12,7 @@ namespace interlock::inline sweeper {
 struct SweepTask; // sweeper/task.h
 } // namespace interlock::inline sweeper
 namespace interlock::inline table {
-struct TablePart; // table/part.h
+struct TableFacet; // table/facet.h
 } // namespace interlock::inline table
 
 namespace interlock::inline server {
@@ -49,8 +49,8 @@ struct Concept {
     void (*forget_rows)() = nullptr;
 
     // An array of the concept's table metadata and row checks.
-    const TablePart* parts = nullptr;
-    int part_count = 0;
+    const TableFacet* facets = nullptr;
+    int facet_count = 0;
 };
 
 // A constant array of pointers to constants.

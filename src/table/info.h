@@ -1,5 +1,5 @@
 // The metadata of a table, cached by the session: its key, its columns, the code that a write runs,
-// and a part for each concept. Only the concept knows the content of its part (table/part.h).
+// and a facet for each concept. Only the concept knows the content of its facet (table/facet.h).
 //
 // The arguments of the extension's triggers on a table are its configuration. So the server
 // maintains it: it follows renames, partitions and dumps, and it is dropped with the table. It is
@@ -50,8 +50,8 @@ enum class Unmodified : uint8 { kUnknown, kYes, kNo };
 // Decides about a change of a row (execution/row_change.h). False: the row must not be written.
 using RowCheck = bool (*)(RowChange* change);
 
-// At least the number of registered parts.
-constexpr int kMostParts = 12;
+// At least the number of registered facets.
+constexpr int kMostFacets = 12;
 
 struct TableInfo {
     Oid relid;
@@ -84,13 +84,13 @@ struct TableInfo {
     mutable Unmodified unmodified; // of one of our own tables (execution/unmodified.cpp)
     Oid counted_as; // the table under which this one is counted; invalid for temporary tables
     mutable LineRef counters[kTableKinds];
-    mutable void* parts[kMostParts]; // null: the concept has nothing for the table
+    mutable void* facets[kMostFacets]; // null: the concept has nothing for the table
 };
 
 // Used by the typed accessor in the concept's header.
-template <typename Part>
-Part* part_of(const TableInfo* info, int number) {
-    return static_cast<Part*>(info->parts[number]);
+template <typename Facet>
+Facet* facet_of(const TableInfo* info, int number) {
+    return static_cast<Facet*>(info->facets[number]);
 }
 
 // The counters of a mechanism on the table (contention/count.h). A partition is counted with its

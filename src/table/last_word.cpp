@@ -1,7 +1,7 @@
 #include "table/last_word.h"
 
+#include "table/facet.h"
 #include "table/name.h"
-#include "table/part.h"
 #include "table/trigger.h"
 
 namespace interlock::inline table {
@@ -42,7 +42,7 @@ static char* earlier_name(const char* name, const char* ours) {
 
 bool changes_new_rows(const Trigger* trigger) {
     return (events_of(trigger) & TRIGGER_TYPE_INSERT) != 0 && trigger_fires(trigger->tgenabled) &&
-           part_of_trigger(trigger) == nullptr;
+           facet_of_trigger(trigger) == nullptr;
 }
 
 void load_later_triggers(TableInfo* info, const TriggerDesc* triggers) {
@@ -51,7 +51,7 @@ void load_later_triggers(TableInfo* info, const TriggerDesc* triggers) {
         const Trigger* trigger = &triggers->triggers[i];
         if (events_of(trigger) == 0)
             continue;
-        if (part_of_trigger(trigger) != nullptr) {
+        if (facet_of_trigger(trigger) != nullptr) {
             if (info->first_check == nullptr && (events_of(trigger) & kChanges) != 0)
                 info->first_check = pstrdup(trigger->tgname);
             continue;
@@ -74,7 +74,7 @@ void require_last_word_of(Relation rel, const char* name, int16 events) {
     const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger* trigger = &triggers->triggers[i];
-        if (strcmp(trigger->tgname, name) <= 0 || part_of_trigger(trigger) != nullptr)
+        if (strcmp(trigger->tgname, name) <= 0 || facet_of_trigger(trigger) != nullptr)
             continue;
         LaterTrigger later = later_trigger(RelationGetRelid(rel), trigger);
         if (fires_for(later, events))

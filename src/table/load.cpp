@@ -2,10 +2,10 @@
 
 #include "server/scope.h"
 #include "table/column.h"
+#include "table/facet.h"
 #include "table/key_index.h"
 #include "table/last_word.h"
 #include "table/name.h"
-#include "table/part.h"
 #include "table/populate.h"
 #include "table/relation_code.h"
 

@@ -2,7 +2,7 @@
 
 #include "server/concept.h"
 #include "table/catalog_trigger.h"
-#include "table/part.h"
+#include "table/facet.h"
 #include "table/settings_json.h"
 
 namespace interlock::inline table {
@@ -22,12 +22,12 @@ int Mechanisms::find(Oid function) const {
 Mechanisms all_mechanisms() {
     Mechanisms mechanisms = {};
     for (const Concept* each : concepts())
-        for (int i = 0; i < each->part_count; i++) {
-            const TablePart& part = each->parts[i];
-            if (part.mechanism == nullptr)
+        for (int i = 0; i < each->facet_count; i++) {
+            const TableFacet& facet = each->facets[i];
+            if (facet.mechanism == nullptr)
                 continue;
-            mechanisms.all[mechanisms.count] = part.mechanism;
-            mechanisms.functions[mechanisms.count++] = own_trigger_function(part.trigger_function);
+            mechanisms.all[mechanisms.count] = facet.mechanism;
+            mechanisms.functions[mechanisms.count++] = own_trigger_function(facet.trigger_function);
         }
     return mechanisms;
 }
@@ -38,8 +38,8 @@ namespace {
 struct Found {
     MemoryContext memory;
     TableSettings settings;
-    JsonObject* instances[kMostParts]; // of mechanisms with a key
-    size_t bytes[kMostParts];
+    JsonObject* instances[kMostFacets]; // of mechanisms with a key
+    size_t bytes[kMostFacets];
 };
 
 } // namespace

@@ -32,9 +32,9 @@ struct Mechanism {
     const char* disable;
     const char* key = nullptr;
 
-    // Reads one trigger of TablePart::trigger_function. The table is neither opened nor locked, and
-    // any role may have created the trigger. So it raises nothing, waits for nothing, and runs no
-    // code of others. It is called for the triggers of a table in the order of their names.
+    // Reads one trigger of TableFacet::trigger_function. The table is neither opened nor locked,
+    // and any role may have created the trigger. So it raises nothing, waits for nothing, and runs
+    // no code of others. It is called for the triggers of a table in the order of their names.
     Reading (*read)(Oid relid, const Trigger* trigger, Setting* setting);
 
     // The arguments as they will be read after they are enabled, if that differs from the given
@@ -79,8 +79,8 @@ private:
 
 // The mechanisms of all concepts, in the order in which the concepts are registered.
 struct Mechanisms {
-    const Mechanism* all[kMostParts];
-    Oid functions[kMostParts]; // of their triggers
+    const Mechanism* all[kMostFacets];
+    Oid functions[kMostFacets]; // of their triggers
     int count;
 
     // The place of the mechanism with that trigger function. -1 for other trigger functions.
@@ -90,8 +90,8 @@ Mechanisms all_mechanisms();
 
 // What a table has of each mechanism, by the place in Mechanisms::all.
 struct TableSettings {
-    Jsonb* settings[kMostParts];    // null: nothing
-    const char* forged[kMostParts]; // name of a trigger that no function of ours made, or null
+    Jsonb* settings[kMostFacets];    // null: nothing
+    const char* forged[kMostFacets]; // name of a trigger that no function of ours made, or null
 };
 TableSettings read_settings(const Mechanisms& mechanisms, Oid relid);
 

@@ -1,8 +1,8 @@
 #include "table/relation.h"
 
 #include "server/lru.h"
+#include "table/facet.h"
 #include "table/load.h"
-#include "table/part.h"
 
 namespace interlock::inline table {
 
@@ -176,7 +176,7 @@ static Relation open_if_allowed(Oid relid, LOCKMODE mode, Require&& require) {
 }
 
 void initialize_relation_cache() {
-    number_parts();
+    number_facets();
     HASHCTL control = {};
     control.keysize = sizeof(Oid);
     control.entrysize = sizeof(CacheEntry);

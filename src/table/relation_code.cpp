@@ -1,7 +1,7 @@
 #include "table/relation_code.h"
 
 #include "server/scope.h"
-#include "table/part.h"
+#include "table/facet.h"
 
 namespace interlock::inline table {
 
@@ -26,16 +26,16 @@ static bool load_row_checks(TableInfo* info, const TriggerDesc* triggers) {
         if (!TRIGGER_TYPE_MATCHES(trigger->tgtype, TRIGGER_TYPE_ROW, TRIGGER_TYPE_BEFORE,
                                   TRIGGER_TYPE_UPDATE))
             continue;
-        const TablePart* part = part_of_trigger(trigger);
-        if (part == nullptr || part->check == nullptr || trigger->tgqual != nullptr ||
+        const TableFacet* facet = facet_of_trigger(trigger);
+        if (facet == nullptr || facet->check == nullptr || trigger->tgqual != nullptr ||
             trigger->tgnattr > 0)
             return false;
         int last = info->row_check_count - 1;
-        if (last >= 0 && info->row_checks[last] == part->check)
+        if (last >= 0 && info->row_checks[last] == facet->check)
             continue;
-        if (has_check(info, part->check))
+        if (has_check(info, facet->check))
             return false;
-        info->row_checks[info->row_check_count++] = part->check;
+        info->row_checks[info->row_check_count++] = facet->check;
     }
     return true;
 }

@@ -1,13 +1,13 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
-#include "table/part.h"
+#include "table/facet.h"
 #include "transition/transition.h"
 #include "transition/trigger.h"
 
 namespace interlock::transition {
 
-int machines_part;
+int machines_facet;
 
 static void find_column(TupleDesc columns, StateMachine* machine) {
     AttrNumber column = find_attribute(columns, NameStr(machine->name));
@@ -30,11 +30,11 @@ static void load_machine(TableInfo* info, const Trigger* trigger) {
     machine.well_formed = read_declaration(&machine, info->relid, trigger);
     if (machine.well_formed)
         find_column(info->columns, &machine);
-    auto* machines = part_of<StateMachines>(info, machines_part);
+    auto* machines = facet_of<StateMachines>(info, machines_facet);
     if (machines == nullptr) {
         machines = static_cast<StateMachines*>(palloc0(sizeof(StateMachines)));
         machines->first = static_cast<StateMachine*>(palloc(sizeof(StateMachine)));
-        info->parts[machines_part] = machines;
+        info->facets[machines_facet] = machines;
     }
     machines->first = static_cast<StateMachine*>(
         repalloc(machines->first, sizeof(StateMachine) * (machines->count + 1)));
@@ -46,8 +46,8 @@ static void load_machine(TableInfo* info, const Trigger* trigger) {
     machines->first[machines->count++] = machine;
 }
 
-constexpr TablePart kPart = {
-    .number = &machines_part,
+constexpr TableFacet kFacet = {
+    .number = &machines_facet,
     .trigger_function = "transition_trigger",
     .load_trigger = load_machine,
     .mechanism = &kTransitionMechanism,
@@ -56,8 +56,8 @@ constexpr TablePart kPart = {
 
 extern const Concept kTransitionConcept = {
     .name = "transition",
-    .parts = &kPart,
-    .part_count = 1,
+    .facets = &kFacet,
+    .facet_count = 1,
 };
 
 } // namespace interlock::transition

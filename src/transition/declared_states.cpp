@@ -2,7 +2,7 @@
 
 #include "server/arguments.h"
 #include "server/json_builder.h"
-#include "table/part.h"
+#include "table/facet.h"
 #include "table/settings_json.h"
 #include "transition/define.h"
 #include "transition/transition.h"

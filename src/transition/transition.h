@@ -52,9 +52,9 @@ struct StateMachines {
 };
 
 // The machines of a table, in the order of their triggers' names.
-extern int machines_part;
+extern int machines_facet;
 inline StateMachines machines_of(const TableInfo* info) {
-    const auto* machines = part_of<const StateMachines>(info, machines_part);
+    const auto* machines = facet_of<const StateMachines>(info, machines_facet);
     return machines != nullptr ? *machines : StateMachines{};
 }
 

@@ -2,7 +2,7 @@
 
 #include "server/concept.h"
 #include "ownership/ownership.h"
-#include "table/part.h"
+#include "table/facet.h"
 #include "version/blind.h"
 #include "version/blind_count.h"
 #include "version/trigger.h"
@@ -10,7 +10,7 @@
 
 namespace interlock::version {
 
-int versioning_part;
+int versioning_facet;
 
 static void find_column(TableInfo* info, Versioning* versioning) {
     AttrNumber column = find_attribute(info->columns, NameStr(versioning->name));
@@ -26,7 +26,7 @@ static void find_column(TableInfo* info, Versioning* versioning) {
 }
 
 static void load_versioning(TableInfo* info, const Trigger* trigger) {
-    auto* versioning = add_part<Versioning>(info, versioning_part, trigger);
+    auto* versioning = add_facet<Versioning>(info, versioning_facet, trigger);
     VersionSettings settings;
     versioning->well_formed = read_settings(trigger, &settings);
     if (!versioning->well_formed)
@@ -43,7 +43,7 @@ static void load_versioning(TableInfo* info, const Trigger* trigger) {
 
 // Columns that our other triggers set are not content of the row.
 static void ignore_maintained_columns(TableInfo* info) {
-    auto* versioning = part_of<Versioning>(info, versioning_part);
+    auto* versioning = facet_of<Versioning>(info, versioning_facet);
     if (versioning == nullptr)
         return;
     Bitmapset* others = bms_copy(info->maintained);
@@ -69,8 +69,8 @@ static void define_settings() {
 
 static void preload() { request_blind_counts(); }
 
-constexpr TablePart kPart = {
-    .number = &versioning_part,
+constexpr TableFacet kFacet = {
+    .number = &versioning_facet,
     .trigger_function = "version_trigger",
     .load_trigger = load_versioning,
     .mechanism = &kVersionMechanism,
@@ -84,8 +84,8 @@ extern const Concept kVersionConcept = {
     .define_settings = define_settings,
     .preload = preload,
     .report_usage = report_blind_counts,
-    .parts = &kPart,
-    .part_count = 1,
+    .facets = &kFacet,
+    .facet_count = 1,
 };
 
 } // namespace interlock::version

@@ -50,9 +50,9 @@ struct Versioning : OwnTrigger {
 };
 
 // The part. Null if versioning is not enabled.
-extern int versioning_part;
+extern int versioning_facet;
 inline const Versioning* versioning_of(const TableInfo* info) {
-    return part_of<const Versioning>(info, versioning_part);
+    return facet_of<const Versioning>(info, versioning_facet);
 }
 
 inline bool is_counter(TokenKind kind) {
