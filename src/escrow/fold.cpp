@@ -286,8 +286,8 @@ static bool has_own_journal(SweepRun* run) {
     char message[kErrorBytes] = "";
     bool found = false;
     if (!in_transaction(message, [&] {
-            found = has_internal_table("escrow_part") &&
-                    !is_subscribed(internal_table("escrow_part"));
+            found =
+                has_internal_table("escrow_part") && !is_subscribed(internal_table("escrow_part"));
         }))
         note_failure(run, "escrow", message);
     return found;

@@ -27,21 +27,30 @@ export class States {
         this.#column = column;
     }
 
-    /** The state of the row, and those that are declared to follow it: the buttons of a page. A guard decides when it is moved. */
-    async of(key: RowKey): Promise<{ state: string | null; next: { state: string; guard: string | null }[]; row: JsonRow }> {
+    /**
+     * The state of the row, and those that it may go to: the buttons of a page. `reason` is what a guard says against the
+     * change, or the privilege that the role lacks. Throws NotFound.
+     */
+    async of(key: RowKey): Promise<{ state: string | null; next: { state: string; allowed: boolean; reason: string | null }[]; row: JsonRow }> {
         const { row } = await this.#rows.read(this.#rel, key);
+        const column = this.#column ?? await this.#onlyColumn();
+        const named = rowKey(key, '$2');
         const found = await this.#query(
-            `SELECT state_column::text, from_state, to_state, guard::text FROM interlock.transitions
-              WHERE rel = $1::text::regclass AND ($2::text IS NULL OR state_column = $2::text::name)`, [this.#rel, this.#column ?? null]);
-        const columns = new Set(found.map(({ state_column }) => state_column!));
-        if (columns.size !== 1) {
-            throw new TypeError(columns.size ? `table "${this.#rel}" has several state columns: name one` : `table "${this.#rel}" has no transitions`);
-        }
-        const value = row[[...columns][0]!];
-        const state = value === null || value === undefined ? null : String(value);
-        const next = found.filter(({ from_state, to_state }) => from_state === state && to_state !== null)
-            .map(({ to_state, guard }) => ({ state: to_state!, guard: guard ?? null }));
-        return { state, next, row };
+            `SELECT state, allowed::text, reason FROM interlock.next_states($1::text::regclass, ${named.sql}, $3::text::name)`,
+            [this.#rel, named.value, column]);
+        const value = row[column];
+        return {
+            state: value === null || value === undefined ? null : String(value),
+            next: found.map(({ state, allowed, reason }) => ({ state: state!, allowed: allowed === 'true', reason: reason ?? null })),
+            row,
+        };
+    }
+
+    async #onlyColumn(): Promise<string> {
+        const columns = await this.#query(
+            'SELECT DISTINCT state_column::text FROM interlock.transitions WHERE rel = $1::text::regclass', [this.#rel]);
+        if (columns.length === 1) return columns[0]!.state_column!;
+        throw new TypeError(columns.length ? `table "${this.#rel}" has several state columns: name one` : `table "${this.#rel}" has no transitions`);
     }
 
     /** Moves the row. Throws StateChanged with the row of now, TransitionRefused with the guard's reason, NotFound. */
