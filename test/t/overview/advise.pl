@@ -48,9 +48,9 @@ $node->safe_psql('postgres', qq(
 $node->safe_psql('postgres', 'CALL make_tables()');
 is($node->safe_psql('postgres', q(
     SELECT regexp_replace(finding, '"[a-z_]+"', '?'), count(*), count(DISTINCT rel) FROM interlock.advise() GROUP BY 1 ORDER BY 1)),
-    "column ? has a list of states, and may change from each to each|600|600\n"
+    "column ? belongs to a manual lock: other writers need not look at it, and it does not expire; with a marker the program calls lock_row and save_row|600|600\n"
+      . "column ? has a list of states, and may change from each to each|600|600\n"
       . "column ? has no default: a key that is used again meets old versions|300|300\n"
-      . "column ? belongs to a manual lock: other writers need not look at it, and it does not expire; with a marker the program calls lock_row and save_row|600|600\n"
       . "shared_preload_libraries does not have the library: nothing counts how often writers collide|1|0\n"
       . 'updates do not move column ?: a stale save is not refused|300|300', 'ADV-1: many tables');
 
