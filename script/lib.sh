@@ -116,7 +116,7 @@ unpack_package() {
 # packages_for MAJOR: what building and testing against that server takes.
 packages_for() {
     echo "postgresql-$1 postgresql-server-dev-$1 postgresql-$1-pgtap"
-    echo "libtap-parser-sourcehandler-pgtap-perl libipc-run-perl g++ make cmake"
+    echo "libtap-parser-sourcehandler-pgtap-perl libipc-run-perl g++ make cmake patch"
 }
 
 # find_server: the server of PG_CONFIG or of the PATH, else Debian's default.
