@@ -59,24 +59,18 @@ static int compare_states(const void* left, const void* right) {
     return strcmp(*static_cast<const char* const*>(left), *static_cast<const char* const*>(right));
 }
 
-static void add_state(States* states, const JsonbValue& value) {
+static void add_state(States* states, std::string_view state) {
     if (states->count == states->capacity) {
         states->capacity = Max(16, 2 * states->capacity);
         Size size = sizeof(char*) * states->capacity;
         states->first = static_cast<const char**>(
             states->first != nullptr ? repalloc(states->first, size) : palloc(size));
     }
-    states->first[states->count++] = pnstrdup(value.val.string.val, value.val.string.len);
+    states->first[states->count++] = pnstrdup(state.data(), state.size());
 }
 
-// The members' names and the elements.
 static void add_states(States* states, JsonbContainer* json) {
-    JsonbIterator* iterator = JsonbIteratorInit(json);
-    JsonbValue value;
-    for (JsonbIteratorToken token;
-         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;)
-        if (token == WJB_KEY || token == WJB_ELEM)
-            add_state(states, value);
+    each_state(json, [&](std::string_view state) { add_state(states, state); });
 }
 
 static void sort_distinct(States* states) {

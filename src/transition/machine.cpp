@@ -117,25 +117,17 @@ bool may_move(const StateMachine* machine, const char* from, const char* to) {
     return targets != nullptr && contains_state(targets, to);
 }
 
-// Adds the texts of all arrays in it, each once.
-static List* add_states(List* states, JsonbContainer* container) {
-    JsonbIterator* iterator = JsonbIteratorInit(container);
-    JsonbValue value;
-    for (JsonbIteratorToken token;
-         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;)
-        if (token == WJB_ELEM || token == WJB_KEY)
-            states = list_append_unique(
-                states, makeString(pnstrdup(value.val.string.val, value.val.string.len)));
-    return states;
-}
-
 List* states_after(const StateMachine* machine, const char* from) {
     JsonbContainer* container = nullptr;
     if (from != nullptr)
         container = targets_of(machine, from);
     else
         container = &(machine->initial != nullptr ? machine->initial : machine->transitions)->root;
-    List* states = container != nullptr ? add_states(NIL, container) : NIL;
+    List* states = NIL;
+    if (container != nullptr)
+        each_state(container, [&](std::string_view state) {
+            states = list_append_unique(states, makeString(pnstrdup(state.data(), state.size())));
+        });
     ListCell* cell;
     foreach (cell, states)
         lfirst(cell) = strVal(lfirst(cell));

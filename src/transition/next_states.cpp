@@ -66,8 +66,7 @@ Datum next_states_many(PG_FUNCTION_ARGS) {
 }
 }
 
-// --- The call
-// --------------------------------------------------------------------------------------
+// --- The call ------------------------------------------------------------------------------------
 
 // A guard is asked with the whole row.
 static const Bitmapset* columns_to_read(Relation rel, const StateMachine* machine) {
@@ -96,8 +95,7 @@ static NextCall open_call(FunctionCallInfo fcinfo, const Arguments& arguments) {
     return call;
 }
 
-// --- Guards
-// ----------------------------------------------------------------------------------------
+// --- Guards --------------------------------------------------------------------------------------
 
 static TupleTableSlot* slot_of(TupleDesc columns, HeapTuple tuple) {
     TupleTableSlot* slot = MakeSingleTupleTableSlot(columns, &TTSOpsVirtual);
@@ -143,8 +141,7 @@ static const char* objection_to(const NextCall& call, const CurrentRow& row, con
     return error->message;
 }
 
-// --- Rows
-// ------------------------------------------------------------------------------------------
+// --- Rows ----------------------------------------------------------------------------------------
 
 static void put_state(const NextCall& call, const CurrentRow& row, const char* state) {
     const char* objection = objection_to(call, row, state);

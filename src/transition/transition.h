@@ -96,6 +96,19 @@ bool may_move(const StateMachine* machine, const char* from, const char* to);
 // The states to which a row may go from that state, as C strings in the order of the declaration.
 List* states_after(const StateMachine* machine, const char* from);
 
+// Calls visit(state) for each text in the JSON of a declaration, also for the names of members.
+template <typename Visit>
+void each_state(JsonbContainer* json, Visit&& visit) {
+    JsonbIterator* iterator = JsonbIteratorInit(json);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;) {
+        CHECK_FOR_INTERRUPTS(); // there may be many
+        if (token == WJB_KEY || token == WJB_ELEM)
+            visit(std::string_view(value.val.string.val, value.val.string.len));
+    }
+}
+
 // Whether the transitions or initial states name the state.
 bool knows_state(const StateMachine* machine, const char* state);
 
