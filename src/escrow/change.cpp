@@ -33,11 +33,8 @@ static LOCKTAG gate_of(const EscrowCounter& counter) {
 }
 
 static void require_privilege(Relation rel, AttrNumber column, AclMode right) {
-    Oid relid = RelationGetRelid(rel);
-    if (pg_class_aclcheck(relid, GetUserId(), right) == ACLCHECK_OK ||
-        pg_attribute_aclcheck(relid, column, GetUserId(), right) == ACLCHECK_OK)
-        return;
-    aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(rel));
+    if (!has_column_privilege(RelationGetRelid(rel), column, right))
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(rel));
 }
 
 static CounterState committed_state(const EscrowCounter& counter, int64 value) {

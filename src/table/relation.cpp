@@ -212,6 +212,11 @@ bool has_any_privilege(Oid relid, AclMode any_of) {
             pg_attribute_aclcheck_all(relid, GetUserId(), any_of, ACLMASK_ANY) == ACLCHECK_OK);
 }
 
+bool has_column_privilege(Oid relid, AttrNumber column, AclMode right) {
+    return pg_class_aclcheck(relid, GetUserId(), right) == ACLCHECK_OK ||
+           pg_attribute_aclcheck(relid, column, GetUserId(), right) == ACLCHECK_OK;
+}
+
 bool may_see_table(Oid relid) {
     Oid schema = get_rel_namespace(relid);
     return OidIsValid(schema) && (!isAnyTempNamespace(schema) || isTempNamespace(schema)) &&

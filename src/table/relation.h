@@ -41,6 +41,9 @@ void check_table(Oid relid, AclMode any_of);
 // if the table is gone. It locks nothing.
 bool has_any_privilege(Oid relid, AclMode any_of);
 
+// Whether the current user has the right on that column, or on the whole table.
+bool has_column_privilege(Oid relid, AttrNumber column, AclMode right);
+
 // Whether views of configurations show the table to the current user, who needs some privilege on
 // it or on a column of it. They do not show temporary tables of other sessions. It locks nothing.
 constexpr AclMode kAnyOfTable =

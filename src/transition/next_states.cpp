@@ -89,9 +89,7 @@ static NextCall open_call(FunctionCallInfo fcinfo, const Arguments& arguments) {
         arguments.is_null(2) ? nullptr : NameStr(*DatumGetName(arguments.value(2)));
     call.machine = find_machine(call.rel, call.info, column);
     call.columns = columns_to_read(call.rel, call.machine);
-    call.may_update = pg_class_aclcheck(call.info->relid, GetUserId(), ACL_UPDATE) == ACLCHECK_OK ||
-                      pg_attribute_aclcheck(call.info->relid, call.machine->column, GetUserId(),
-                                            ACL_UPDATE) == ACLCHECK_OK;
+    call.may_update = has_column_privilege(call.info->relid, call.machine->column, ACL_UPDATE);
     return call;
 }
 
