@@ -19,8 +19,7 @@ static JsonbValue* required_member(const CartItem& item, JsonbContainer* object,
     if (member == nullptr)
         refuse_member(item, name, "must be given");
     if (member->type == jbvNull)
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                        errmsg("argument \"%s\" must not be null", name_of_member(item, name))));
+        refuse_null(name_of_member(item, name));
     return member;
 }
 

@@ -49,6 +49,11 @@ void refuse_value(const char* name, std::string_view value, const char* hint) {
                     errhint("%s", hint)));
 }
 
+void refuse_null(const char* name) {
+    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                    errmsg("argument \"%s\" must not be null", name)));
+}
+
 void refuse_nulls(const char* name, const char* hint) {
     ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                     errmsg("argument \"%s\" must not contain nulls", name),

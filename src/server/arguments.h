@@ -45,7 +45,8 @@ Interval* duration_to_store(Interval* interval, const char* name);
 [[noreturn]] void refuse_long(const char* name, size_t limit, const char* hint = nullptr);
 // 22023: the argument must be one of a few words. The hint lists them.
 [[noreturn]] void refuse_value(const char* name, std::string_view value, const char* hint);
-// 22004: an array contains nulls.
+// 22004: the argument is null; an array contains nulls.
+[[noreturn]] void refuse_null(const char* name);
 [[noreturn]] void refuse_nulls(const char* name, const char* hint = nullptr);
 
 // Return the value. Raise 22023 if it is out of range.
@@ -72,8 +73,7 @@ public:
     // The value of argument n. Raises 22004 if it is null.
     Datum required(int n, const char* name) const {
         if (is_null(n))
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                            errmsg("argument \"%s\" must not be null", name)));
+            refuse_null(name);
         return fcinfo_->args[n].value;
     }
     Datum value(int n) const { return fcinfo_->args[n].value; }
