@@ -144,17 +144,11 @@ namespace {
 struct Candidates {
     List* sequences = NIL;
     List* recorded = NIL;
+    bool have_one_owner = true; // the recorded ones
 
-    bool have_one_owner() const {
-        ListCell* cell;
-        foreach (cell, recorded)
-            if (owner_of_table(lfirst_oid(cell)) != owner_of_table(linitial_oid(recorded)))
-                return false;
-        return true;
-    }
     Candidate at(int i, const char* name) const {
         Oid sequence = list_nth_oid(sequences, i);
-        bool is_trusted = list_member_oid(recorded, sequence) && have_one_owner() &&
+        bool is_trusted = list_member_oid(recorded, sequence) && have_one_owner &&
                           is_current_name(sequence, name);
         return {sequence, is_trusted};
     }
@@ -172,6 +166,10 @@ static Candidates find_candidates(const char* name) {
         if (is_recorded(relid, column, sequence))
             found.recorded = list_append_unique_oid(found.recorded, sequence);
     });
+    ListCell* cell;
+    foreach (cell, found.recorded)
+        if (owner_of_table(lfirst_oid(cell)) != owner_of_table(linitial_oid(found.recorded)))
+            found.have_one_owner = false;
     return found;
 }
 
