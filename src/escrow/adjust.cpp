@@ -64,6 +64,14 @@ static Datum remaining_of(const Adjustment& call) {
     return numeric_of(*call.counter->column, call.after.range.inf);
 }
 
+Adjustment adjustment_of(const EscrowCounter& counter, const Deadline& deadline) {
+    auto* copy = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
+    *copy = counter;
+    bool policies = has_policies(counter.row.rel);
+    bool in_row = !has_escrow_memory() || IsolationIsSerializable() || policies;
+    return {copy, deadline, in_row, policies, {}, false, false};
+}
+
 Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wait) {
     Deadline deadline = Deadline::argument(arguments, wait);
     PreventCommandIfReadOnly(verb);
@@ -76,11 +84,7 @@ Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wai
     auto* key = static_cast<Key*>(palloc(sizeof(Key)));
     *key = key_argument(arguments, 1, rel, info);
     require_counter_key(rel, info, *column, *key);
-    auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
-    *counter = counter_of({rel, info, key}, column);
-    bool policies = has_policies(rel);
-    bool in_row = !has_escrow_memory() || IsolationIsSerializable() || policies;
-    return {counter, deadline, in_row, policies, {}, false, false};
+    return adjustment_of(counter_of({rel, info, key}, column), deadline);
 }
 
 static LineRef line_of(const Adjustment& call) {

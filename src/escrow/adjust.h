@@ -16,6 +16,9 @@ struct Adjustment {
     bool timed_out;   // `wait` has passed during a wait
 };
 
+// A change of the counter by the caller, who must have the rights for it.
+Adjustment adjustment_of(const EscrowCounter& counter, const Deadline& deadline);
+
 // Reads the arguments rel, key and column_name, and argument `wait`, opens the table and checks
 // what the caller may do. `verb` is the name of the function for errors of read-only transactions.
 Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wait);

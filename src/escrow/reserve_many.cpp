@@ -83,13 +83,9 @@ static CartLine open_line(const CartItem& item, const Deadline& deadline) {
     const TableInfo* info = table_info(rel);
     const EscrowColumn* column = usable_escrow(rel, info, column_number(rel, item.column));
     require_change_rights(rel, *column);
-    auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
-    *counter = counter_of_item(item, rel, info, column);
+    EscrowCounter counter = counter_of_item(item, rel, info, column);
     int64 amount = amount_of_item(item, *column);
-    bool policies = has_policies(rel);
-    bool in_row = !has_escrow_memory() || IsolationIsSerializable() || policies;
-    Adjustment call = {counter, deadline, in_row, policies, {}, false, false};
-    return {&item, call, {-amount, amount}, Verdict::kNoRow};
+    return {&item, adjustment_of(counter, deadline), {-amount, amount}, Verdict::kNoRow};
 }
 
 static int order_of_lines(const void* left, const void* right) {
