@@ -197,15 +197,11 @@ void rename_counters(Oid rel, const NameData& from, const NameData& to) {
 }
 
 int64* counters_of(Oid rel, const NameData& column, int* count) {
-    int room = 8;
-    auto* counters = static_cast<int64*>(palloc(sizeof(int64) * room));
+    int room = 0;
+    int64* counters = nullptr;
     *count = 0;
     each_counter(rel, column, AccessShareLock, [&](Relation table, HeapTuple tuple) {
-        if (*count == room) {
-            room *= 2;
-            counters = static_cast<int64*>(repalloc_huge(counters, sizeof(int64) * room));
-        }
-        counters[(*count)++] = DatumGetInt64(column_of(table, tuple, kId).value);
+        append(&counters, count, &room, DatumGetInt64(column_of(table, tuple, kId).value));
         return true;
     });
     return counters;
@@ -217,16 +213,11 @@ CounterRows all_counters(Oid rel) {
     ScanKeyData key;
     ScanKeyInit(&key, kRel, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(rel));
     auto add = [&](Relation table, HeapTuple tuple) {
-        if (rows.count == room) {
-            room = Max(8, room * 2);
-            Size size = sizeof(CounterRow) * room;
-            rows.first = static_cast<CounterRow*>(
-                rows.first == nullptr ? palloc(size) : repalloc_huge(rows.first, size));
-        }
-        rows.first[rows.count++] = {DatumGetInt64(column_of(table, tuple, kId).value),
-                                    DatumGetObjectId(column_of(table, tuple, kRel).value),
-                                    *DatumGetName(column_of(table, tuple, kColumnName).value),
-                                    DatumGetTextPCopy(column_of(table, tuple, kKey).value)};
+        CounterRow row = {DatumGetInt64(column_of(table, tuple, kId).value),
+                          DatumGetObjectId(column_of(table, tuple, kRel).value),
+                          *DatumGetName(column_of(table, tuple, kColumnName).value),
+                          DatumGetTextPCopy(column_of(table, tuple, kKey).value)};
+        append(&rows.first, &rows.count, &room, row);
         return true;
     };
     with_snapshot(latest_snapshot(), [&](Snapshot snapshot) {
@@ -393,16 +384,6 @@ void add_parts(const EscrowColumn& column, int64 counter, AmountSum* sum) {
     });
 }
 
-static void add_in_doubt(UndecidedParts* parts, int* room, const InDoubt& in_doubt) {
-    if (parts->count == *room) {
-        *room = Max(8, *room * 2);
-        Size size = sizeof(InDoubt) * *room;
-        parts->in_doubt = static_cast<InDoubt*>(
-            parts->in_doubt == nullptr ? palloc(size) : repalloc_huge(parts->in_doubt, size));
-    }
-    parts->in_doubt[parts->count++] = in_doubt;
-}
-
 // What one snapshot sees is committed, of parts and of reservations alike. A part that it does not
 // see is in doubt, also when its transaction has ended meanwhile: its reservation is not in the sum
 // of the snapshot.
@@ -426,7 +407,7 @@ UndecidedParts read_undecided(const EscrowColumn& column, int64 counter) {
             }
             if (is_own) // the snapshot has what this transaction has done
                 parts.reserved.add(-delta.reserved);
-            add_in_doubt(&parts, &room, {inserter, effects_of(delta)});
+            append(&parts.in_doubt, &parts.count, &room, InDoubt{inserter, effects_of(delta)});
             return true;
         });
     });

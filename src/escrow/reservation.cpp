@@ -143,22 +143,12 @@ void insert_reservation(const NewReservation& reservation, const EscrowColumn& c
     CommandCounterIncrement();
 }
 
-static void add_found(Reservations* found, int* room, const Reservation& reservation) {
-    if (found->count == *room) {
-        *room = Max(8, *room * 2);
-        Size size = sizeof(Reservation) * *room;
-        found->first = static_cast<Reservation*>(
-            found->first == nullptr ? palloc(size) : repalloc_huge(found->first, size));
-    }
-    found->first[found->count++] = reservation;
-}
-
 Reservations find_reservation(int64 token) {
     Reservations found = {};
     int room = 0;
     each_reservation(kToken, kByToken, token, AccessShareLock, latest_snapshot(),
                      [&](Relation rel, HeapTuple tuple) {
-                         add_found(&found, &room, read_row(rel, tuple));
+                         append(&found.first, &found.count, &room, read_row(rel, tuple));
                          return true;
                      });
     return found;
@@ -212,16 +202,11 @@ Expired lock_expired(int64 counter, bool wait, int most) {
         expired.is_all = expired.is_all && expired.count < most;
         if (expired.count == most)
             return false;
-        if (expired.count == room) {
-            room = Max(8, room * 2);
-            Size size = sizeof(Reservation) * room;
-            expired.first = static_cast<Reservation*>(
-                expired.first == nullptr ? palloc(size) : repalloc_huge(expired.first, size));
-        }
-        Reservation* reservation = &expired.first[expired.count];
-        switch (lock_row(rel, tuple, wait, reservation)) {
+        Reservation reservation;
+        switch (lock_row(rel, tuple, wait, &reservation)) {
         case Locking::kLocked:
-            expired.count += has_expired(*reservation) ? 1 : 0;
+            if (has_expired(reservation))
+                append(&expired.first, &expired.count, &room, reservation);
             break;
         case Locking::kBusy:
             expired.is_all = false;

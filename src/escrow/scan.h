@@ -36,6 +36,18 @@ void with_snapshot(Snapshot snapshot, Body&& body) {
     UnregisterSnapshot(registered);
 }
 
+// Adds a value to an array of `room` places, null at first, that a scan fills.
+template <typename Value>
+void append(Value** first, int* count, int* room, const Value& value) {
+    if (*count == *room) {
+        *room = Max(8, *room * 2);
+        Size size = sizeof(Value) * *room;
+        *first =
+            static_cast<Value*>(*first == nullptr ? palloc(size) : repalloc_huge(*first, size));
+    }
+    (*first)[(*count)++] = value;
+}
+
 inline NullableDatum column_of(Relation rel, HeapTuple tuple, int column) {
     NullableDatum value;
     value.value = heap_getattr(tuple, column, RelationGetDescr(rel), &value.isnull);
