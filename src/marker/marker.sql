@@ -164,14 +164,15 @@ COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, text) IS
 'As save_row(regclass, text, text, jsonb, text), for a key of another type.';
 
 CREATE TABLE interlock.row_lock_audit (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     forced_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     forced_by text NOT NULL,
     table_name text NOT NULL,
     key jsonb NOT NULL,
     holder text NOT NULL,
     would_expire_at timestamptz NOT NULL,
-    reason text NOT NULL);
+    reason text NOT NULL,
+    PRIMARY KEY (id, forced_at));
 COMMENT ON TABLE interlock.row_lock_audit IS
 'Every use of force_unlock_row: time, user, row, holder and reason.';
 COMMENT ON SEQUENCE interlock.row_lock_audit_id_seq IS 'Numbers the rows of row_lock_audit.';
