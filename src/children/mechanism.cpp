@@ -171,6 +171,7 @@ extern const Mechanism kChildrenMechanism = {
     .enable = "guard_children",
     .disable = "unguard_children",
     .key = "parent",
+    .distributed_hint = "Neither the parent nor its children can be distributed tables.",
     .read = read,
     .plan = plan_children,
 };

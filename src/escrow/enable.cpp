@@ -84,6 +84,7 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     Oid relid = RelationGetRelid(rel);
+    TableChange change = begin_change(arguments, rel);
     const TableInfo* info = table_info(rel);
     Request request = read_request(arguments, rel);
     check_table_kind(rel, info);
@@ -108,7 +109,6 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
     constexpr int16 kEvents = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE;
     require_last_word(rel, info, kEvents);
     require_last_word_of(rel, on_row.name, kEvents);
-    TableChange change = begin_change(arguments, rel);
     const Bitmapset* key = bms_copy(info->key.attnums);
     close_table(rel);
     with_spi([&] {

@@ -79,6 +79,7 @@ extern const Mechanism kEscrowMechanism = {
     .enable = "enable_escrow",
     .disable = "disable_escrow",
     .key = "column_name",
+    .distributed_hint = "Keep the counters in a table that is not distributed.",
     .read = read,
     .stored_form = stored_form,
 };

@@ -5,6 +5,7 @@
 #include "execution/stored_row.h"
 #include "server/error.h"
 #include "server/scope.h"
+#include "table/mechanism.h"
 #include "table/plan.h"
 #include "table/row.h"
 
@@ -276,6 +277,7 @@ HistoryRead open_history(Oid relid, LOCKMODE mode) {
     }
     read.info = table_info(read.rel);
     read.history = require_history(read.rel, read.info);
+    require_distributable(read.rel, "enable_history");
     Relation entries = open_readable_entries(read.rel, read.history, AccessShareLock);
     require_select(entries);
     close_table(entries);

@@ -58,6 +58,10 @@ Datum own_columns(PG_FUNCTION_ARGS) {
     const char* writer = check_writer(arguments.string(1, "writer"));
     OnViolation on_violation = on_violation_argument(arguments, 3);
     Draft draft = open_draft(arguments, 2, ShareRowExclusiveLock);
+    // The servers of the shards do not know the writer that a session has set on this one.
+    if (on_violation == OnViolation::kSkip && draft.info->distribution != Distribution::kNone)
+        refuse_distributed(draft.rel, "own_columns with on_violation skip",
+                           "Use on_violation => 'reject', which raises an error instead.");
     check_columns(draft);
     refuse_later_trigger(draft);
     for (int i = 0; i < draft.columns.count; i++) {

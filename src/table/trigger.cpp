@@ -1,5 +1,6 @@
 #include "table/trigger.h"
 
+#include "table/mechanism.h"
 #include "table/name.h"
 #include "table/own_table.h"
 
@@ -149,6 +150,7 @@ OwnTrigger own_trigger(Oid relid, const Trigger* trigger) {
     own.root = root_of_trigger(relid, trigger);
     own.enabled = trigger->tgenabled;
     own.is_clone = trigger->tgisclone;
+    own.distribution = distribution_of(relid);
     return own;
 }
 
@@ -157,6 +159,8 @@ void require_own(Relation rel, const OwnTrigger* own, const char* maker) {
         raise_forged(rel, own != nullptr ? own->trigger : maker, maker);
     if (own->twin != nullptr)
         raise_twins(rel, own->trigger, own->twin, maker);
+    if (own->distribution != Distribution::kNone)
+        require_distributable(rel, maker);
 }
 
 const char* name_to_create(Relation rel, const OwnTrigger* present, const char* name,

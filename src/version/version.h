@@ -61,6 +61,10 @@ inline bool is_counter(TokenKind kind) {
 
 bool token_kind_of(Oid type, TokenKind* kind);
 
+// The hint for a time as the version of a reference table of Citus (table/citus.h).
+constexpr const char* kReferenceHint =
+    "Each copy of a row would get a time of its own. Use a column of type integer or bigint.";
+
 // The configuration for the trigger. Raises 55000 if the column is missing.
 const Versioning* usable_versioning(Relation rel, const TableInfo* info);
 
