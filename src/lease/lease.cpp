@@ -167,7 +167,7 @@ static pg_noinline Datum release_by_holder(const Arguments& arguments, const Lea
     size_t length;
     const char* holder = holder_argument(arguments, 2, &length);
     LeaseDatabase* database = lease_database();
-    (void)withdraw_tickets(database, key, {holder, length}); // before a release would notify it
+    (void)withdraw_tickets(key, {holder, length}); // before a release would notify it
     bool was_held = false;
     ListCell* cell;
     foreach (cell, tokens_of_name(database, key, {holder, length})) {

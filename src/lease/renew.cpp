@@ -317,7 +317,8 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
         ticket_notes.is_deferred = false;
     });
     if (ticket_notes.has_ended)
-        notify_after_release(database, key.partition);
+        notify_at_commit(key.partition);
+    ticket_notes.has_ended = false;
     if (was_held)
         forget_bound_lease(token);
     if (had_record && stays)
