@@ -85,8 +85,8 @@ static int hint_for(const EscrowCounter& counter, int64 delta, Verdict verdict,
                      "Other transactions that change it have not ended: try again, or give a "
                      "longer wait.")
                : errhint(
-                     "Reservations, or this transaction, have what is missing: view "
-                     "interlock.reservations shows until when.");
+                     "Reservations or the current transaction hold the missing amount. View "
+                     "interlock.reservations shows when they expire.");
 }
 
 EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column) {

@@ -160,11 +160,12 @@ static void forget_old_parts(Oid relid, const char* column) {
     int64 count = forget_counters(relid, name);
     if (count > 0)
         ereport(WARNING,
-                (errmsg("forgot " INT64_FORMAT " changes of escrow counters in column \"%s\" of "
-                        "table \"%s\", which were not in its rows yet",
+                (errmsg("discarded " INT64_FORMAT " changes of escrow counters in column \"%s\" of "
+                        "table \"%s\" that were not folded",
                         count, column, get_rel_name(relid)),
-                 errdetail("The column, or the triggers of its counters, went by other means than "
-                           "interlock.disable_escrow(): the rows count as they are.")));
+                 errdetail("The column or the triggers of its counters were dropped without "
+                           "interlock.disable_escrow(). The counters start with the values of "
+                           "the rows.")));
 }
 
 static const char* text_of_limit(const EscrowColumn& column, int64 limit) {
@@ -428,8 +429,8 @@ static void check_reservations(Relation rel, const TableInfo* info, const Escrow
     for (int i = 0; i < count; i++) {
         if (!fits_reserved(rel, *present, counters[i], request.greatest))
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("column \"%s\" of table \"%s\" has reservations for which the "
-                                   "maximum leaves no room",
+                            errmsg("the maximum for column \"%s\" of table \"%s\" is too small for "
+                                   "its reservations",
                                    request.label, RelationGetRelationName(rel)),
                             errhint("Confirm or cancel them, or wait until they have expired. View "
                                     "interlock.reservations shows them.")));

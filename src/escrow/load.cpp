@@ -263,24 +263,24 @@ void raise_key_changed(Relation rel, const TableInfo* info, const EscrowColumn& 
 void require_own_trigger(Relation rel, const TableInfo* info, const EscrowColumn& column) {
     require_own(rel, &column, "enable_escrow");
     if (!sorts_last(column.trigger) || !fires_last(info, column))
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("trigger \"%s\" of table \"%s\" does not fire after all others",
-                        column.trigger, RelationGetRelationName(rel)),
-                 errhint("Give the triggers of pg_interlock the names back that they had: that of "
-                         "this one began with %s.",
-                         kEscrowTriggerPrefix)));
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("trigger \"%s\" of table \"%s\" does not fire after all others",
+                               column.trigger, RelationGetRelationName(rel)),
+                        errhint("Rename the trigger to its original name, which began with %s.",
+                                kEscrowTriggerPrefix)));
 }
 
 void require_logged(Relation rel) {
     if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("table \"%s\" has become unlogged since its escrow counters were enabled",
-                        RelationGetRelationName(rel)),
-                 errdetail("A crash empties it, and not the journal of its counters."),
-                 errhint("TRUNCATE it if there was a crash, then ALTER TABLE %s SET LOGGED.",
-                         qualified_name(rel))));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("table \"%s\" has become unlogged since its escrow counters were enabled",
+                    RelationGetRelationName(rel)),
+             errdetail("A crash empties the table, but not the journal of its counters."),
+             errhint(
+                 "If there was a crash, TRUNCATE the table. Then run ALTER TABLE %s SET LOGGED.",
+                 qualified_name(rel))));
 }
 
 const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum) {

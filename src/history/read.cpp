@@ -41,14 +41,13 @@ Datum row_as_of(PG_FUNCTION_ARGS) {
 
 [[noreturn]] static void raise_unresolved(const Question& question, const Key& key) {
     const char* shown = key_to_text(question.info, key);
-    ereport(ERROR,
-            (errcode(ERRCODE_NO_DATA_FOUND),
-             errmsg("table \"%s\" has no such row", RelationGetRelationName(question.rel)),
-             errdetail_internal("%s", json_object({{"table", qualified_name(question.rel)},
-                                                   {"key", nullptr, shown}})),
-             errhint("History is stored by the key %s. Name a row by that if it is gone, or had "
-                     "other values then.",
-                     list_of_columns(question.info, question.info->key))));
+    ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND),
+                    errmsg("table \"%s\" has no such row", RelationGetRelationName(question.rel)),
+                    errdetail_internal("%s", json_object({{"table", qualified_name(question.rel)},
+                                                          {"key", nullptr, shown}})),
+                    errhint("History is stored by the key %s. If the row is gone, or had other "
+                            "values at that time, name it by this key.",
+                            list_of_columns(question.info, question.info->key))));
 }
 
 // Entries are stored by the table's key: the one of the row that has another key now.

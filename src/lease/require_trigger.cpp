@@ -136,14 +136,13 @@ static void demand_lease(Relation rel, const LeaseRequirement* requirement, Heap
     bool may_show = bms_is_subset(requirement->key_columns, readable_columns(rel, row));
     const char* table = RelationGetRelationName(rel);
     const char* name = may_show ? pnstrdup(key.bytes, key.length) : nullptr;
-    ereport(
-        ERROR,
-        (errcode(kLeaseNotHeld),
-         may_show ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
-                  : errmsg("writing to table \"%s\" needs a lease", table),
-         errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
-         errhint("Acquire it or one above it in mode exclusive, and call interlock.assert_lease "
-                 "in the transaction that writes.")));
+    ereport(ERROR,
+            (errcode(kLeaseNotHeld),
+             may_show ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
+                      : errmsg("writing to table \"%s\" needs a lease", table),
+             errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
+             errhint("Acquire this lease, or a lease on a path above it, in mode exclusive. Call "
+                     "interlock.assert_lease in the transaction that writes.")));
 }
 
 // Also whether it can be what it was declared to be.

@@ -226,11 +226,10 @@ static void check_columns(const Draft& draft) {
                             errhint("Name the columns that it is computed from.")));
         interlock::require_use(draft.rel, draft.info, column, ColumnUse::kOwned);
         if (bms_is_member(column, draft.info->maintained))
-            ereport(ERROR,
-                    (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                     errmsg("column \"%s\" of table \"%s\" is a version or part of a marker, which "
-                            "every writer moves",
-                            name, table)));
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("column \"%s\" of table \"%s\" can have no writer: it is a "
+                                   "version or part of a marker",
+                                   name, table)));
     }
 }
 

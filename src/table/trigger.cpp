@@ -137,10 +137,11 @@ void raise_twins(Relation rel, const char* first, const char* second, const char
     if (strcmp(first, second) > 0)
         std::swap(first, second);
     ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                    errmsg("triggers \"%s\" and \"%s\" of table \"%s\" say the same, of which "
-                           "interlock.%s creates one",
+                    errmsg("triggers \"%s\" and \"%s\" of table \"%s\" do the same, and "
+                           "interlock.%s creates only one of them",
                            first, second, RelationGetRelationName(rel), maker),
-                    errhint("Drop the other one: a role with TRIGGER on the table has made it.")));
+                    errhint("Drop the trigger that interlock did not create. A role with TRIGGER "
+                            "on the table has created it.")));
 }
 
 OwnTrigger own_trigger(Oid relid, const Trigger* trigger) {

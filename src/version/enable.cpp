@@ -188,9 +188,9 @@ static void refuse_shared_columns(Relation rel, const TableInfo* info) {
             ereport(
                 ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("blind updates of column \"%s\" of table \"%s\" are recognized by the "
-                        "version",
-                        rule.name, RelationGetRelationName(rel)),
+                 errmsg(
+                     "column \"%s\" of table \"%s\" needs the version to recognize blind updates",
+                     rule.name, RelationGetRelationName(rel)),
                  errhint("Release the column first: SELECT interlock.release_columns(%s, "
                          "ARRAY[%s]);",
                          quote_literal_cstr(qualified_name(rel)), quote_literal_cstr(rule.name))));
