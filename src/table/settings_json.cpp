@@ -95,6 +95,20 @@ JsonbValue json_text(const char* text) {
     return value;
 }
 
+JsonbValue json_flag(bool flag) {
+    JsonbValue value = {};
+    value.type = jbvBool;
+    value.val.boolean = flag;
+    return value;
+}
+
+JsonbValue json_number(int64 number) {
+    JsonbValue value = {};
+    value.type = jbvNumeric;
+    value.val.numeric = int64_to_numeric(number);
+    return value;
+}
+
 void JsonObject::add(const char* name, const JsonbValue& value) {
     JsonbValue member = json_text(name);
     builder_.push(WJB_KEY, &member);
@@ -105,20 +119,6 @@ void JsonObject::add(const char* name, Jsonb* json) {
     JsonbValue value = json_null();
     if (json != nullptr)
         JsonbToJsonbValue(json, &value);
-    add(name, value);
-}
-
-void JsonObject::add_flag(const char* name, bool flag) {
-    JsonbValue value = {};
-    value.type = jbvBool;
-    value.val.boolean = flag;
-    add(name, value);
-}
-
-void JsonObject::add_number(const char* name, int64 number) {
-    JsonbValue value = {};
-    value.type = jbvNumeric;
-    value.val.numeric = int64_to_numeric(number);
     add(name, value);
 }
 
