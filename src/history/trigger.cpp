@@ -2,6 +2,7 @@
 
 #include "history/history.h"
 
+#include "history/context.h"
 #include "history/notify.h"
 #include "history/suppression.h"
 #include "history/table.h"
@@ -303,6 +304,8 @@ static EntryValues values_of(const Entry& entry, TimestampTz now) {
     values.set(kEntryTransaction,
                UInt64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId())));
     values.set(kEntryCommand, Int64GetDatum(entry.command));
+    NullableDatum context = current_context();
+    values.set(kEntryContext, context.value, context.isnull);
     return values;
 }
 
