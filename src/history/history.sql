@@ -25,7 +25,7 @@ CREATE FUNCTION interlock.enable_history(
 COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interlock.seconds, name[], text[], text, boolean) IS
 'Records every version of every row, for all writers, in <table>_history next to the table: a table of the same owner, who
 grants SELECT on it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
-are given; without both for ever. An UPDATE that changes ignore_columns alone, and whatever a writer of ignore_writers writes (set_writer,
+are given; without both for ever. An UPDATE that changes nothing, or only the version, has no entry. An UPDATE that changes ignore_columns alone, and whatever a writer of ignore_writers writes (set_writer,
 or a default of grant_writer), has no entry and is summed up in operation_log; an UPDATE that moves the marker of a row alone has neither,
 unless record_markers. notify: on sends {table} once for each transaction on channel interlock_history, full {table, key} for each row.
 Calling it again replaces all of these settings. A history table that disable_history left is used again.

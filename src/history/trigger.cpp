@@ -199,12 +199,8 @@ static Omission omission_of(const History* history) {
     return {false, nullptr};
 }
 
-// An update that changes nothing at all is recorded like any other.
 static bool changes_nothing_recorded(const Entry& entry) {
-    const History* history = history_of(entry.info);
-    return history->passed != nullptr && entry.is_update &&
-           bms_is_subset(entry.changed, history->unmoved) &&
-           bms_overlap(entry.changed, history->passed);
+    return entry.is_update && bms_is_subset(entry.changed, history_of(entry.info)->unmoved);
 }
 
 static ownership::WriteLine* count_row(const TableInfo* info, const char* operation,
