@@ -77,10 +77,9 @@ static void require_select(Relation entries) {
 static void write_list(Statement* statement, const char* table) {
     statement->add(
         "SELECT h.version, h.changed_at, h.writer, h.operation, h.row_data, h.changed, h.before, "
-        "h.changed_by, h.id, h.writer_from FROM (SELECT h.version, h.changed_at, h.writer, "
-        "h.operation, "
-        "h.row_data, h.changed, h.before, h.changed_by, h.id, h.writer_from, h.transaction, "
-        "h.command, "
+        "h.changed_by, h.id, h.writer_from, h.context FROM (SELECT h.version, h.changed_at, "
+        "h.writer, h.operation, h.row_data, h.changed, h.before, h.changed_by, h.id, "
+        "h.writer_from, h.context, h.transaction, h.command, "
         "pg_catalog.lag(h.transaction) OVER (ORDER BY h.id) AS previous FROM %s h",
         table);
     add_entry_key(statement, statement->parameter(JSONBOID));
@@ -100,7 +99,7 @@ static void list_entries(const Question& question, ReturnSetInfo* output) {
         parameters.add(question.entry_key);
         uint64 count = run_plan(plan, parameters);
         require_result({INT8OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, JSONBOID, TEXTARRAYOID, JSONBOID,
-                        TEXTOID, INT8OID, TEXTOID});
+                        TEXTOID, INT8OID, TEXTOID, JSONBOID});
         for (uint64 i = 0; i < count; i++)
             tuplestore_puttuple(output->setResult, SPI_tuptable->vals[i]);
     });

@@ -2,6 +2,7 @@
 
 #include "history/history.h"
 
+#include "history/context.h"
 #include "history/notify.h"
 #include "history/suppression.h"
 #include "history/table.h"
@@ -198,12 +199,8 @@ static Omission omission_of(const History* history) {
     return {false, nullptr};
 }
 
-// An update that changes nothing at all is recorded like any other.
 static bool changes_nothing_recorded(const Entry& entry) {
-    const History* history = history_of(entry.info);
-    return history->passed != nullptr && entry.is_update &&
-           bms_is_subset(entry.changed, history->unmoved) &&
-           bms_overlap(entry.changed, history->passed);
+    return entry.is_update && bms_is_subset(entry.changed, history_of(entry.info)->unmoved);
 }
 
 static ownership::WriteLine* count_row(const TableInfo* info, const char* operation,
@@ -303,6 +300,8 @@ static EntryValues values_of(const Entry& entry, TimestampTz now) {
     values.set(kEntryTransaction,
                UInt64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId())));
     values.set(kEntryCommand, Int64GetDatum(entry.command));
+    NullableDatum context = current_context();
+    values.set(kEntryContext, context.value, context.isnull);
     return values;
 }
 

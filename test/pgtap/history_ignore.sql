@@ -1,6 +1,6 @@
 -- HIS-20, MRK-4: columns and writers that a history ignores, the writer of an entry, notifications of readers.
 BEGIN;
-SELECT plan(68);
+SELECT plan(77);
 SET LOCAL client_min_messages = error;
 
 CREATE TABLE page (id int PRIMARY KEY, body text, thumb text, seen int DEFAULT 0);
@@ -35,7 +35,27 @@ SELECT results_eq('SELECT logged()', ARRAY['update {thumb,seen,version} 1 {"id":
 UPDATE page SET body = CASE id WHEN 1 THEN 'c' ELSE body END, seen = 9;
 SELECT results_eq('SELECT entries()', ARRAY['update {body,seen,version}'], 'row by row in one statement');
 UPDATE page SET body = body WHERE id = 1;
-SELECT results_eq('SELECT entries()', ARRAY['update {version}'], 'what changes nothing is recorded as ever');
+SELECT is_empty('SELECT entries()', 'HIS-61: what changes nothing makes no entry');
+SELECT versioned_update FROM interlock.versioned_update('page', 1, (SELECT version FROM page WHERE id = 1), '{"body": "c"}');
+SELECT is_empty('SELECT entries()', 'HIS-61: nor does a function that writes the same values');
+SELECT set_config('interlock.direct_execution', 'off', true);
+SELECT versioned_update FROM interlock.versioned_update('page', 1, (SELECT version FROM page WHERE id = 1), '{"body": "c"}');
+SELECT is_empty('SELECT entries()', 'HIS-61: nor by a statement');
+SELECT set_config('interlock.direct_execution', 'on', true);
+INSERT INTO page VALUES (1, 'c') ON CONFLICT (id) DO UPDATE SET body = excluded.body;
+SELECT is_empty('SELECT entries()', 'HIS-61: nor an import that meets the same row');
+SELECT is((SELECT version FROM page WHERE id = 1), 9::bigint, 'the version moves');
+SELECT forget();
+UPDATE page SET version = version + 1;
+SELECT is_empty('SELECT entries()', 'HIS-61: nor a move of the version alone');
+SELECT is_empty('SELECT logged()', 'which leaves no line either');
+CREATE TABLE bare (id int PRIMARY KEY, body text, amount numeric);
+SELECT interlock.enable_history('bare');
+INSERT INTO bare VALUES (1, 'a', 1);
+UPDATE bare SET body = body, amount = 1.00;
+SELECT results_eq($$SELECT entries('bare_history')$$, ARRAY['insert'], 'HIS-61: the same without a version, also another form of one value');
+UPDATE bare SET amount = NULL;
+SELECT results_eq($$SELECT entries('bare_history')$$, ARRAY['update {amount}'], 'and a change is recorded');
 DELETE FROM page WHERE id = 2;
 SELECT results_eq('SELECT entries()', ARRAY['delete'], 'and what is deleted');
 UPDATE page SET id = 3;
@@ -155,6 +175,11 @@ SELECT interlock.enable_history('doc', record_markers => true);
 SELECT interlock.lock_row('doc', 1, 'anna');
 SELECT interlock.unlock_row('doc', 1, 'anna');
 SELECT results_eq('SELECT operation, writer FROM doc_history', $$VALUES ('update', 'anna'), ('update', 'anna')$$, 'MRK-4: recorded if wanted');
+SELECT interlock.enable_history('doc', ignore_columns => '{title}', record_markers => true);
+SELECT entries('doc_history');
+UPDATE doc SET title = title || '!', lock_by = 'carl';
+SELECT results_eq($$SELECT entries('doc_history')$$, ARRAY['update {title,version,lock_by}'], 'also together with an ignored column');
+SELECT interlock.enable_history('doc', record_markers => true);
 SELECT entries('doc_history');
 SELECT interlock.enable_history('doc', ignore_columns => '{lock_by}');
 SELECT interlock.lock_row('doc', 1, 'anna');
