@@ -184,7 +184,7 @@ bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expe
                                                    : PlanKind("marker_save"));
     write.verb = &verb;
     write.set(changes);
-    if (changes.count == 0 && versioning != nullptr)
+    if (changes.count == 0 && versioning != nullptr && !versioning->keeps_unchanged)
         write.keep(versioning->column); // a save moves it, also one without changes
     set_status(&write, row.marker, 0);
     require_held(&write, row);

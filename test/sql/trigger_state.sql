@@ -70,7 +70,7 @@ SELECT interlock.enable_versioning('renamed', blind_updates => 'reject'), interl
 SELECT tgname FROM pg_trigger WHERE tgrelid = 'renamed'::regclass ORDER BY 1;
 -- and another one for the same, which a role with TRIGGER can make, is refused
 INSERT INTO renamed VALUES (1);
-CREATE TRIGGER zzzz BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id', 'allow');
+CREATE TRIGGER zzzz BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id', 'allow', 'move');
 UPDATE renamed SET status = 'paid' WHERE version = 1;
 SELECT interlock.versioned_update('renamed', 1, 1, '{"status": "paid"}');
 SELECT interlock.enable_versioning('renamed');
@@ -141,7 +141,7 @@ ALTER TRIGGER zzz_interlock_version ON part RENAME TO zzz_v;
 SELECT interlock.enable_versioning('whole');
 DROP TABLE part;
 CREATE TABLE part PARTITION OF whole FOR VALUES IN (1);
-CREATE TRIGGER zzz_v BEFORE UPDATE OR DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'allow');
+CREATE TRIGGER zzz_v BEFORE UPDATE OR DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'allow', 'move');
 SELECT rel, finding FROM interlock.advise() WHERE rel IN ('whole', 'part');
 DROP TABLE whole;
 -- and the notifications of markers
