@@ -1,6 +1,6 @@
 -- VER-55: with unchanged => 'keep' an update that changes nothing does not move the version, and functions do not write the row.
 BEGIN;
-SELECT plan(75);
+SELECT plan(78);
 SET LOCAL client_min_messages = error;
 
 CREATE TABLE item (id int PRIMARY KEY, sku text NOT NULL UNIQUE, price numeric(10,2), amount numeric, code char(5), note text, body jsonb, seen int DEFAULT 0,
@@ -170,6 +170,17 @@ SELECT interlock.lock_row('page', 1, 'anna');
 SELECT is(interlock.versioned_update('page', 1, 2, '{"body": "two"}'), 2::bigint, 'what changes nothing does not meet the marker of another');
 SELECT throws_ok($$SELECT interlock.versioned_update('page', 1, 2, '{"body": "three"}')$$, 'IL004', NULL, 'what changes does');
 SELECT interlock.unlock_row('page', 1, 'anna');
+
+-- owned columns: what is skipped has not changed
+CREATE TABLE owned (id int PRIMARY KEY, price int, stock int);
+SELECT interlock.enable_versioning('owned', unchanged => 'keep');
+SELECT interlock.own_columns('owned', 'editor', '{price}', 'skip');
+INSERT INTO owned VALUES (1, 10, 5);
+UPDATE owned SET price = 11, stock = 5;
+SELECT results_eq('SELECT price, version FROM owned', 'VALUES (10, 1::bigint)', 'an update of which everything is skipped');
+SELECT is(interlock.versioned_update('owned', 1, 1, '{"price": 11}'), 1::bigint, 'by a function');
+UPDATE owned SET price = 11, stock = 6;
+SELECT results_eq('SELECT price, version FROM owned', 'VALUES (10, 2::bigint)', 'one of which something is stored');
 
 -- history: what is not written has no entry, and a row that is as it was is not reverted
 SELECT interlock.enable_history('item');
