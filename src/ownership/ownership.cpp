@@ -14,7 +14,7 @@
 
 namespace interlock::ownership {
 
-constexpr const char* kTriggerName = "zzz_interlock_writer";
+constexpr const char* kTriggerName = "zzz_interlock_columns";
 
 namespace {
 

@@ -114,6 +114,9 @@ static Request read_request(const Arguments& arguments) {
     request.column = arguments.name(1, "version_column");
     request.ignored = arguments.names(2, "ignore_columns");
     request.blind_updates = blind_updates_argument(arguments, 3);
+    const char* unchanged = arguments.string(4, "unchanged");
+    if (!parse_unchanged(unchanged, &request.keeps_unchanged))
+        refuse_value("unchanged", unchanged, "Use 'move' or 'keep'.");
     request.events = TRIGGER_TYPE_UPDATE;
     return request;
 }

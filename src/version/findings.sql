@@ -6,9 +6,10 @@ CREATE FUNCTION interlock_internal.list_version_columns(
     LANGUAGE sql STABLE
 BEGIN ATOMIC
     SELECT t.tgrelid, t.tgenabled, t.tgparentid, t.arguments[1], a.attnum, a.atttypid IN ('int4'::regtype, 'int8'::regtype),
-           format('%L%s%s', t.arguments[1],
-               CASE WHEN cardinality(t.arguments) > 2 THEN format(', %L', t.arguments[3:]) END, -- ignore_columns
-               CASE WHEN t.arguments[2] <> 'allow' THEN format(', blind_updates => %L', t.arguments[2]) END)
+           format('%L%s%s%s', t.arguments[1],
+               CASE WHEN cardinality(t.arguments) > 3 THEN format(', %L', t.arguments[4:]) END, -- ignore_columns
+               CASE WHEN t.arguments[2] <> 'allow' THEN format(', blind_updates => %L', t.arguments[2]) END,
+               CASE WHEN t.arguments[3] <> 'move' THEN format(', unchanged => %L', t.arguments[3]) END)
       FROM interlock_internal.list_own_triggers() t
       LEFT JOIN pg_attribute a
         ON a.attrelid = t.tgrelid AND a.attname = t.arguments[1] AND NOT a.attisdropped

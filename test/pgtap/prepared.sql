@@ -33,7 +33,7 @@ INSERT INTO documented SELECT name, types::text[], true FROM (VALUES
     ('enable_escrow', '{regclass,name,numeric,numeric,text,boolean}'),
     ('enable_history', '{regclass,integer,interlock.seconds,name[],text[],text,boolean}'),
     ('enable_marker', '{regclass,interlock.seconds,boolean,text,name,name,name,name,name,boolean,text}'),
-    ('enable_versioning', '{regclass,name,name[],text}'),
+    ('enable_versioning', '{regclass,name,name[],text,text}'),
     ('escrow_check', '{regclass}'),
     ('escrow_value', '{regclass,text,name}'),
     ('extend_reservation', '{bigint,interlock.seconds}'),

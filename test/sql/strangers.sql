@@ -168,7 +168,7 @@ CREATE TABLE parent (id serial, v int) PARTITION BY LIST (v);
 CREATE TABLE part PARTITION OF parent DEFAULT;
 ALTER TABLE part OWNER TO interlock_mallory;
 SET ROLE interlock_mallory;
-CREATE TRIGGER x BEFORE DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id', 'allow');
+CREATE TRIGGER x BEFORE DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id', 'allow', 'move');
 INSERT INTO part VALUES (1000000, 1);
 DELETE FROM part;
 RESET ROLE;

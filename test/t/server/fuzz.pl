@@ -197,7 +197,7 @@ sub create_trigger
     my ($table) = @_;
     return create_child_trigger($table) if chance(0.1);
     my $function = one(@triggers);
-    my $name = one('x', 'zzz_interlock_version', 'zzz_interlock_marker', '000_interlock_history', 'zzz_interlock_writer', 'zzz_interlock_transition_status', "zz$function");
+    my $name = one('x', 'zzz_interlock_version', 'zzz_interlock_marker', '000_interlock_history', 'zzz_interlock_columns', 'zzz_interlock_transition_status', "zz$function");
     my $timing = one('BEFORE', 'AFTER');
     my @plausible = (
         [ 'version_trigger', one('v', 'n', 'ts', 'id'), 'status' ],
