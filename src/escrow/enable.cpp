@@ -79,7 +79,7 @@ extern "C" {
 PG_FUNCTION_INFO_V1(enable_escrow);
 PG_FUNCTION_INFO_V1(disable_escrow);
 
-// enable_escrow(rel, column_name, minimum, maximum, plain_updates, fold_moves_version)
+// enable_escrow(rel, column_name, minimum, maximum, plain_updates, fold_moves_version, notify)
 Datum enable_escrow(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
@@ -202,6 +202,7 @@ static Request read_request(const Arguments& arguments, Relation rel) {
     if (!parse_plain_updates(word, &request.plain_updates))
         refuse_value("plain_updates", word, "It is 'reject' or 'delta'.");
     request.fold_moves_version = arguments.boolean(5, "fold_moves_version");
+    request.notify = notify_argument(arguments, 6);
     return request;
 }
 

@@ -129,6 +129,7 @@ void load_escrow(TableInfo* info, const Trigger* trigger) {
     column->most_text = settings.most_text;
     column->plain_updates = settings.plain_updates;
     column->fold_moves_version = settings.fold_moves_version;
+    column->notify = settings.notify;
     bool is_there = load_columns(info, trigger, kColumnNumbers, column);
     find_twin(column);
     if (!is_there)
@@ -220,12 +221,15 @@ static const char* list_of_key(const TableInfo* info, const EscrowColumn& column
 }
 
 const char* call_of_enable(Relation rel, const EscrowColumn& column) {
-    return psprintf("SELECT interlock.enable_escrow(%s, %s, %s, %s, %s, %s)",
+    return psprintf("SELECT interlock.enable_escrow(%s, %s, %s, %s, %s, %s%s)",
                     quote_literal_cstr(qualified_name(rel)),
                     quote_literal_cstr(NameStr(column.name)), quote_literal_cstr(column.least_text),
                     column.most_text[0] == '\0' ? "NULL" : quote_literal_cstr(column.most_text),
                     quote_literal_cstr(kPlainUpdateWords[static_cast<int>(column.plain_updates)]),
-                    column.fold_moves_version ? "true" : "false");
+                    column.fold_moves_version ? "true" : "false",
+                    column.notify == Notify::kOff
+                        ? ""
+                        : psprintf(", notify => '%s'", notify_name(column.notify)));
 }
 
 void raise_column_gone(Relation rel, const EscrowColumn& column) {
