@@ -38,7 +38,8 @@ async function copyOf<Tx>(sql: PostgresSql<Tx>): Promise<PostgresSql<Tx>> {
     const { default: postgres } = await import(name).catch((cause: unknown) => {
         throw new Error('postgres.js was not found to make a second connection: give interlock(sql, { own: postgres(...) })', { cause });
     });
-    return postgres({ ...(sql.options as object), max: 1, idle_timeout: 60, connect_timeout: 5, onnotice: ignore });
+    // fetch_types: all of ours are texts, and a connection that breaks while 3.4.9 reads them is an unhandled rejection.
+    return postgres({ ...(sql.options as object), max: 1, idle_timeout: 60, connect_timeout: 5, onnotice: ignore, fetch_types: false });
 }
 
 function ownConnections<Tx>(make: () => Promise<PostgresSql<Tx>>, ours: boolean): Own {

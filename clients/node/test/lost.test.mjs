@@ -63,6 +63,14 @@ test('an acquire that gets no answer at all leaves nothing when it has given up'
     });
 });
 
+test('a connection of our own that is cut while it is made rejects nothing outside of a call', async () => {
+    await behind(async ({ il, between }) => {
+        between.dropNext((bytes) => bytes.includes('typarray')); // postgres.js reads the types of arrays on each new connection
+        await il.lease(fresh('types'), { ttl: '10 min' }, async () => {});
+        assert.equal(between.dropped, false);
+    });
+});
+
 test('connections that are cut while it is held are made again by the heartbeat', async () => {
     await behind(async ({ il, between }) => {
         await il.lease(fresh('cut'), { ttl: '3 s' }, async (lease) => {
