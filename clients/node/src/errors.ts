@@ -129,6 +129,10 @@ export class NotEnough extends InterlockError {
     static override readonly kind: string = 'NotEnough';
     static override readonly status: number = 409;
     get pending(): boolean { return this.detail.outcome === 'pending'; }
+    /** The items of a cart that are short, each with its outcome and what remains. */
+    get short(): { rel: string; key: unknown; column: string; amount: number; outcome: string; remaining: number | null }[] {
+        return (this.detail.short ?? []) as NotEnough['short'];
+    }
 }
 
 /** P0002, 404: there is no such row, or none that the role may see. */
