@@ -77,7 +77,7 @@ export async function claim<Tx, Row extends object = JsonRow>(driver: Driver<Tx>
         }
     } finally {
         await Promise.all(running);
-        await listener?.stop();
+        listener?.stop();
     }
 }
 

@@ -199,7 +199,7 @@ export class Interlock<Tx> implements AsyncDisposable {
 
     /** Ends our own connections. The pool stays open. */
     async close(): Promise<void> {
-        await this.#tickets.close();
+        this.#tickets.close();
         await this.#own.close();
     }
 
