@@ -1,5 +1,5 @@
 export { interlock, Interlock, type LeaseInTheWay, type Options, type Tried } from './interlock.js';
-export { Lease, type LeaseOptions } from './lease.js';
+export { Lease, type LeaseAllOptions, type LeaseOptions } from './lease.js';
 export type { Once, OnceOptions } from './once.js';
 export type { EndpointOptions } from './http.js';
 export { Edit, type EditOptions } from './edit.js';
