@@ -223,6 +223,12 @@ export function isLostConnection(error: unknown): boolean {
     return typeof code === 'string' || /terminat|timeout|closed|connection/i.test(String(message));
 }
 
+/** For a loop that goes on: the server is away, or the rows are contended. */
+export function isPassing(error: unknown): boolean {
+    const { code } = (error ?? {}) as { code?: unknown };
+    return isLostConnection(error) || typeof code === 'string' && /^(08|40|53|57|55P03)/.test(code);
+}
+
 function dateOf(value: unknown): Date | undefined {
     const date = new Date(String(value));
     return Number.isNaN(date.getTime()) ? undefined : date;

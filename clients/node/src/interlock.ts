@@ -15,6 +15,7 @@ import { expressHandler, type ExpressRequest } from './express.js';
 import { fastifyRoute, type FastifyReplyLike, type FastifyRequestLike } from './fastify.js';
 import { honoHandler, type HonoContext } from './hono.js';
 import type { EndpointOptions } from './http.js';
+import { job, type JobOptions, type Ran, type Run } from './job.js';
 import { Lease, type LeaseAllOptions, type LeaseOptions } from './lease.js';
 import { once, type Once, type OnceOptions } from './once.js';
 import { Rows, type SaveOptions, type UpdateOptions, type Versioned } from './rows.js';
@@ -22,6 +23,7 @@ import { States } from './states.js';
 import { Tickets } from './tickets.js';
 import { traced } from './tracing.js';
 import { keyText, seconds, type Duration, type JsonRow, type Key, type RowKey, type Version } from './values.js';
+import { watch, type Watched, type WatchOptions } from './watch.js';
 import type { ServerResponse } from 'node:http';
 
 export interface Options<Pool> {
@@ -159,6 +161,19 @@ export class Interlock<Tx> implements AsyncDisposable {
         });
     }
 
+    /**
+     * Work of a schedule, which runs once for its key across all workers, and may take long: `il.job('report', '2030-01-31', {}, work)`.
+     * It is kept by a heartbeat. A worker that has died is taken over by the next call, and one that was only paused cannot
+     * write any more. The scope is of model 'job'. `ran: false` if it was done before, or another worker does it.
+     */
+    job<R>(scope: string, key: Key, options: JobOptions, work: (run: Run<Tx>) => Promise<R>): Promise<Ran<R>> {
+        return traced('interlock.job', { 'interlock.scope': scope }, async (span) => {
+            const result = await job(this.#driver, this.#own, scope, key, options, work);
+            span.setAttribute('interlock.outcome', result.ran ? 'completed' : result.outcome);
+            return result;
+        });
+    }
+
     /** A handler of Express that runs once for each Idempotency-Key: `app.post('/payments', il.express('pay', { user }, handler))`. */
     express<Req extends ExpressRequest = ExpressRequest, Res extends ServerResponse = ServerResponse>(scope: string, options: EndpointOptions<Req>,
         handler: (req: Req, res: Res, tx: Tx) => unknown) {
@@ -202,6 +217,15 @@ export class Interlock<Tx> implements AsyncDisposable {
     /** Locks a row for editing. Throws MarkerHeld. Use user and tab as the holder, such as 'anna/7f3a'. */
     edit(rel: string, key: RowKey, holder: string, options: EditOptions = {}): Promise<Edit> {
         return Edit.begin(this.#query, this.#rows, rel, key, holder, options);
+    }
+
+    /**
+     * Who edits which rows of a table, and what changes: `for await (const { rows, changes } of il.watch('page', { signal }))`.
+     * It outlasts restarts of the server. The table's owner calls enable_marker(rel, notify => 'on'); without that it is read each
+     * two seconds.
+     */
+    watch(rel: string, options?: WatchOptions): AsyncGenerator<Watched, void, undefined> {
+        return watch(this.#query, this.#own, rel, options);
     }
 
     /** A worker: claims rows of a table with markers, and runs the handler for each, until the signal. */
