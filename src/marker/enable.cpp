@@ -113,6 +113,9 @@ static Request read_request(const Arguments& arguments) {
     request.enforce = arguments.boolean(2, "enforce");
     request.notify = notify_argument(arguments, 3);
     request.sweep_index = arguments.boolean(4 + kMarkerRoles, "sweep_index");
+    const char* take_over = arguments.string(5 + kMarkerRoles, "take_over");
+    if (!parse_take_over(take_over, &request.take_over))
+        refuse_value("take_over", take_over, "Use 'expired', 'operators' or 'allow'.");
     return request;
 }
 

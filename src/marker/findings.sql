@@ -6,14 +6,15 @@ CREATE FUNCTION interlock_internal.list_marker_findings(
 BEGIN ATOMIC
     SELECT t.tgrelid::regclass, 'broken', format('marker column "%s" is gone: writes are refused', c.name),
            format('SELECT interlock.enable_marker(%L, ttl => %L, enforce => %L, notify => %L, status_column => %L, '
-                  'holder_column => %L, time_column => %L, until_column => %L, reason_column => %L%s) '
+                  'holder_column => %L, time_column => %L, until_column => %L, reason_column => %L%s%s) '
                   '-- adds it; for a column that was renamed give its current name',
                t.tgrelid::regclass, t.arguments[1], t.arguments[2] = 'enforce',
                (SELECT CASE WHEN max(n.tgnargs) IS NULL THEN 'off' WHEN max(n.tgnargs) = 0 THEN 'on' ELSE 'full' END
                   FROM interlock_internal.list_own_triggers() n
                  WHERE n.tgrelid = t.tgrelid AND n.kind = 'marker_notify_trigger'),
                t.arguments[3], t.arguments[4], t.arguments[5], t.arguments[6], t.arguments[7],
-               CASE WHEN t.arguments[8] IS NOT NULL THEN ', sweep_index => false' END),
+               CASE WHEN 'no sweep index' = ANY (t.arguments[8:]) THEN ', sweep_index => false' END,
+               (SELECT max(format(', take_over => %L', a)) FROM unnest(t.arguments[8:]) a WHERE a <> 'no sweep index')),
            t.mechanism
       FROM interlock_internal.list_own_triggers() t
      CROSS JOIN LATERAL unnest(t.arguments[3:7]) c (name)

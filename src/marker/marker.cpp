@@ -108,6 +108,7 @@ Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
         return marker;
     marker->ttl = settings.ttl;
     marker->enforce = settings.enforce;
+    marker->take_over = settings.take_over;
     for (int role = 0; role < kMarkerRoles; role++) {
         namestrcpy(&marker->columns[role].name, settings.columns[role]);
         find_column(columns, marker, role);

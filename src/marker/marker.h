@@ -30,11 +30,23 @@ struct MarkerColumn {
     bool not_null;
 };
 
+// Who may take a row from its holder with take_over_row before the deadline.
+enum class TakeOver : uint8 {
+    kExpired,   // no role: only a marker past its deadline can be taken over
+    kOperators, // roles that may call force_unlock_row
+    kAllow,     // every role that may write the row
+};
+const char* take_over_name(TakeOver take_over);
+
+// Returns false if the word is none of the three.
+bool parse_take_over(const char* name, TakeOver* take_over);
+
 struct Marker : OwnTrigger {
     MarkerColumn columns[kMarkerRoles];
     Bitmapset* attnums;
     int64 ttl; // microseconds
     bool enforce;
+    TakeOver take_over;
     bool usable;         // every column is there
     bool compares_bytes; // the collation of the holder's column is deterministic
 };
@@ -49,12 +61,14 @@ inline const Marker* marker_of(const TableInfo* info) {
     return facet_of<const Marker>(info, marker_facet);
 }
 
-// The arguments of the trigger: the ttl, the mode, and the columns by role. One more argument
-// follows if the owner wants no index. Without it, a missing index was dropped by a tool.
+// The arguments of the trigger: the ttl, the mode, and the columns by role. Two more can follow.
+// One says that the owner wants no index. Without it, a missing index was dropped by a tool. The
+// other says who may take over, if that is not the default.
 struct MarkerSettings {
     int64 ttl;
     bool enforce;
     bool sweep_index;
+    TakeOver take_over;
     const char* columns[kMarkerRoles];
 };
 
@@ -138,11 +152,12 @@ const char* check_holder(const char* holder, const char* argument = "holder");
 // before a wait for the row. They are not evaluated again if the other transaction only locked the
 // row or rolled back. So the trigger decides, which runs after the wait. It computes the deadline.
 // If the marker has expired by then it skips the row, as if the statement had not found it.
-enum class Verb : uint8 { kLock, kTouch, kHandOver, kRelease, kForce };
+enum class Verb : uint8 { kLock, kTouch, kHandOver, kRelease, kForce, kTakeOver };
 struct VerbCall : WritingVerb { // whose `run` is run_as_verb
     Verb verb;
-    Oid root; // the table of the marker
-    const char* holder;
+    Oid root;            // the table of the marker
+    const char* holder;  // for whom the function writes
+    const char* held_by; // whose marker it changes; `holder` too, except for kTakeOver
     int64 ttl;
     TimestampTz until; // the deadline that the statement sets, before any wait
     bool has_reason;

@@ -15,19 +15,21 @@ argument: full, to send key and holder, too.';
 CREATE FUNCTION interlock.enable_marker(
     rel regclass, ttl interlock.seconds = '5 min', enforce boolean = true, notify text = 'off',
     status_column name = NULL, holder_column name = NULL, time_column name = NULL,
-    until_column name = NULL, reason_column name = NULL, sweep_index boolean = true) RETURNS void
+    until_column name = NULL, reason_column name = NULL, sweep_index boolean = true,
+    take_over text = 'expired') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_marker(regclass, interlock.seconds, boolean, text, name, name, name, name, name, boolean) IS
+COMMENT ON FUNCTION interlock.enable_marker(regclass, interlock.seconds, boolean, text, name, name, name, name, name, boolean, text) IS
 'Enables markers, with which users and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
 Missing columns are added, existing ones adopted (a NOTICE lists both). A column that is null: the one of the table''s marker, else lock_status, lock_by, lock_time,
 lock_until and lock_reason. ttl is how long a marker lives without a touch. enforce: only the
 holder may update or delete the row (IL004); without it a live marker only cannot be taken over. notify: NOTIFY
 interlock_row_lock with {table, event} (on), or {table, key, event, holder} (full): every listener sees them. sweep_index: an index over the deadlines of marked rows, so that a sweep
-is fast in a large table too. Without it a sweep reads the whole table, but marking and releasing changes no index (HOT).
+is fast in a large table too. Without it a sweep reads the whole table, but marking and releasing changes no index (HOT). take_over: who takes a row from its
+holder by take_over_row. expired: nobody before the deadline; operators: also before it, who may call force_unlock_row; allow: who may write the row.
 Calling it again changes the settings, and other columns only while no row is held. A status column is refused if it has other values than 0 and 1, a 1 without holder and time,
 transitions, or a CHECK that allows other values. A new status column is refused if the holder column has holders, because a manual lock would be
 ignored. It is also refused if status_column is null and there is a column for the holder or the time. Errors: 42501 not the owner, 42804 column type, 22023
-ttl not positive, 55000 the status column means something else, or rows are held in other columns.';
+ttl not positive or unknown take_over, 55000 the status column means something else, or rows are held in other columns.';
 
 CREATE FUNCTION interlock.disable_marker(rel regclass) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -113,7 +115,7 @@ CREATE FUNCTION interlock.hand_over_row(
     rel regclass, key "any", holder text, to_holder text, ttl interlock.seconds = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.hand_over_row(regclass, text, text, text, interlock.seconds) IS
-'Gives the marker to another holder, for ttl from now (null: the table''s), and returns the new deadline. The reason stays.
+'Gives the marker to another holder, for ttl from now (null: the table''s), and returns the new deadline. The reason stays. Audited in row_lock_audit.
 Errors: IL005 marker not held, P0002 no such row, 22023 a holder empty or longer than 1024 bytes or ttl not positive.';
 COMMENT ON FUNCTION interlock.hand_over_row(regclass, "any", text, text, interlock.seconds) IS
 'As hand_over_row(regclass, text, text, text, interlock.seconds), for a key of another type.';
@@ -167,13 +169,15 @@ CREATE TABLE interlock.row_lock_audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     forced_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     forced_by text NOT NULL,
+    action text NOT NULL,
     table_name text NOT NULL,
     key jsonb NOT NULL,
     holder text NOT NULL,
-    would_expire_at timestamptz NOT NULL,
-    reason text NOT NULL);
+    taken_by text,
+    would_expire_at timestamptz,
+    reason text);
 COMMENT ON TABLE interlock.row_lock_audit IS
-'Every use of force_unlock_row: time, user, row, holder and reason.';
+'Every use of force_unlock_row, take_over_row and hand_over_row: time, user, function, row, former and new holder, reason.';
 COMMENT ON SEQUENCE interlock.row_lock_audit_id_seq IS 'Numbers the rows of row_lock_audit.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.row_lock_audit', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.row_lock_audit_id_seq', '');
@@ -190,6 +194,22 @@ transaction. Only superusers may call it until EXECUTE is granted; the caller al
 table.';
 COMMENT ON FUNCTION interlock.force_unlock_row(regclass, "any", text) IS
 'As force_unlock_row(regclass, text, text), for a key of another type.';
+
+CREATE FUNCTION interlock.take_over_row(
+    rel regclass, key text, holder text, reason text, ttl interlock.seconds = NULL,
+    OUT outcome text, OUT previous_holder text, OUT since timestamptz, OUT expires_at timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.take_over_row(
+    rel regclass, key "any", holder text, reason text, ttl interlock.seconds = NULL,
+    OUT outcome text, OUT previous_holder text, OUT since timestamptz, OUT expires_at timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.take_over_row(regclass, text, text, text, interlock.seconds) IS
+'Gives the row to the holder for ttl from now (null: the table''s), and says who had it. Outcomes: taken (from the previous holder, who cannot save any more), free (no other
+holder had it; the call locks it as lock_row does), refused (the previous holder keeps it until expires_at), not_found. A marker past its deadline is always taken; one
+before it as enable_marker says (take_over). Of two calls at once one takes the row, and the other is refused. since: when the previous holder has locked or touched it.
+taken is audited in row_lock_audit, in the same transaction. Errors: 22004 and 22023 no reason, an invalid holder or ttl; 55000 no markers; 40001 as lock_row.';
+COMMENT ON FUNCTION interlock.take_over_row(regclass, "any", text, text, interlock.seconds) IS
+'As take_over_row(regclass, text, text, text, interlock.seconds), for a key of another type.';
 
 CREATE FUNCTION interlock.row_lock_of(
     rel regclass, key text,

@@ -14,6 +14,22 @@ constexpr const char* kColumns[kMarkerRoles] = {"status_column", "holder_column"
 
 constexpr const char* kNoSweepIndex = "no sweep index";
 
+// By their numbers.
+constexpr const char* kTakeOverNames[] = {"expired", "operators", "allow"};
+
+const char* take_over_name(TakeOver take_over) {
+    return kTakeOverNames[static_cast<int>(take_over)];
+}
+
+bool parse_take_over(const char* name, TakeOver* take_over) {
+    for (TakeOver each : {TakeOver::kExpired, TakeOver::kOperators, TakeOver::kAllow})
+        if (strcmp(name, take_over_name(each)) == 0) {
+            *take_over = each;
+            return true;
+        }
+    return false;
+}
+
 static bool names_twice(const MarkerSettings& settings) {
     for (int i = 0; i < kMarkerRoles; i++)
         if (has_name({settings.columns, i}, settings.columns[i]))
@@ -27,7 +43,11 @@ bool read_settings(const Trigger* trigger, MarkerSettings* settings) {
         return false;
     settings->ttl = strtoll(trigger->tgargs[0], nullptr, 10);
     settings->enforce = strcmp(trigger->tgargs[1], "enforce") == 0;
-    settings->sweep_index = argument_count(trigger) == kFirstColumn + kMarkerRoles;
+    settings->sweep_index = true;
+    settings->take_over = TakeOver::kExpired;
+    for (int i = kFirstColumn + kMarkerRoles; i < argument_count(trigger); i++)
+        if (!parse_take_over(trigger->tgargs[i], &settings->take_over))
+            settings->sweep_index = false;
     bool are_names = true;
     for (int role = 0; role < kMarkerRoles; role++) {
         settings->columns[role] = trigger->tgargs[kFirstColumn + role];
@@ -42,7 +62,11 @@ List* trigger_arguments(const MarkerSettings& settings) {
     List* arguments = add_argument(NIL, psprintf(INT64_FORMAT " microseconds", settings.ttl));
     arguments = add_argument(arguments, settings.enforce ? "enforce" : "advise");
     arguments = add_names(arguments, {settings.columns, kMarkerRoles});
-    return settings.sweep_index ? arguments : add_argument(arguments, kNoSweepIndex);
+    if (!settings.sweep_index)
+        arguments = add_argument(arguments, kNoSweepIndex);
+    if (settings.take_over != TakeOver::kExpired)
+        arguments = add_argument(arguments, take_over_name(settings.take_over));
+    return arguments;
 }
 
 // As set_notify_trigger() makes it.
@@ -104,6 +128,7 @@ static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     for (int role = 0; role < kMarkerRoles; role++)
         arguments.add(kColumns[role], settings.columns[role]);
     arguments.add_flag("sweep_index", has_sweep_index(relid, settings.columns, false));
+    arguments.add("take_over", take_over_name(settings.take_over));
     setting->arguments = arguments.finish();
     return Reading::kFound;
 }

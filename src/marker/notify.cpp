@@ -124,26 +124,27 @@ static void notify(const Change& change, const char* event, const char* holder) 
     Async_Notify("interlock_row_lock", payload);
 }
 
-static const char* end_of(const MarkerState& marker) {
-    return marker.live ? "unlocked" : "expired";
+static bool is_by(const Change& change, Verb verb) {
+    const VerbCall* firing = firing_verb(change.marker);
+    return firing != nullptr && firing->verb == verb;
 }
 
-static void tell_release(const Change& change) {
-    const VerbCall* verb = firing_verb(change.marker);
-    const char* event = end_of(change.before);
-    if (verb != nullptr && verb->verb == Verb::kForce)
+// What a release by a function has ended was live when the trigger let it pass.
+static void tell_end(const Change& change) {
+    const char* event =
+        change.before.live || is_by(change, Verb::kRelease) ? "unlocked" : "expired";
+    if (is_by(change, Verb::kForce) || (change.before.live && is_by(change, Verb::kTakeOver)))
         event = "forced";
-    if (verb != nullptr && verb->verb == Verb::kRelease)
-        event = "unlocked"; // it was live when the trigger let it pass
     notify(change, event, change.before.holder);
 }
 
-// Others cannot take a live marker, so its holder has given it away: by hand_over_row or plain SQL.
-// The function has decided before the clock of now.
+// Except for take_over_row, others cannot take a live marker, so its holder has given it away: by
+// hand_over_row or plain SQL. The function has decided before the clock of now.
 static bool is_handed_over(const Change& change) {
-    const VerbCall* verb = firing_verb(change.marker);
-    bool by_verb = verb != nullptr && verb->verb == Verb::kHandOver;
-    return (change.before.live || by_verb) && change.before.holder != nullptr &&
+    if (is_by(change, Verb::kTakeOver))
+        return false;
+    return (change.before.live || is_by(change, Verb::kHandOver)) &&
+           change.before.holder != nullptr &&
            !same_holder(change.before.holder, change.after.holder);
 }
 
@@ -152,7 +153,7 @@ static void tell(const Change& change) {
     const MarkerState& after = change.after;
     if (!after.set) {
         if (before.set)
-            tell_release(change);
+            tell_end(change);
         return;
     }
     bool expired = !before.live && before.since != after.since;
@@ -163,7 +164,7 @@ static void tell(const Change& change) {
         return;
     }
     if (before.set)
-        notify(change, end_of(before), before.holder);
+        tell_end(change);
     notify(change, "locked", after.holder);
 }
 

@@ -1,6 +1,7 @@
 // What a holder does with a marker other than saving: hand_over_row gives it to another holder, and
 // delete_row ends it with the row.
 
+#include "marker/audit.h"
 #include "marker/call.h"
 #include "server/arguments.h"
 
@@ -19,6 +20,8 @@ Datum hand_over_row(PG_FUNCTION_ARGS) {
     TimestampTz until = 0;
     if (!hand_over_marker(call, to_holder, ttl, &until))
         raise_unwritten(call);
+    if (!same_holder(to_holder, call.holder))
+        audit_loss(call, {"hand_over_row", call.holder, to_holder});
     count_call(call);
     close_table(call.rel);
     PG_RETURN_TIMESTAMPTZ(until);

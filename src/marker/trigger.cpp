@@ -97,12 +97,18 @@ static bool is_verb(const Write& write, Verb verb) {
 // there.
 static bool is_verbs_row(const Write& write) {
     const char* holder = write.before.holder != nullptr ? write.before.holder : "";
-    return write.verb != nullptr && write.before.set && strcmp(holder, write.verb->holder) == 0;
+    return write.verb != nullptr && write.before.set && strcmp(holder, write.verb->held_by) == 0;
 }
 
 // Whether the marker that a function wants to touch or release has expired while it waited.
 static bool is_lost(const Write& write) {
-    return !write.before.live && is_verbs_row(write) && !is_verb(write, Verb::kLock);
+    return !write.before.live && is_verbs_row(write) && !is_verb(write, Verb::kLock) &&
+           !is_verb(write, Verb::kTakeOver);
+}
+
+// Whether a function takes the marker from its holder, who does not write.
+static bool is_forced(const Write& write) {
+    return (is_verb(write, Verb::kForce) || is_verb(write, Verb::kTakeOver)) && is_verbs_row(write);
 }
 
 static const char* time_text(TimestampTz time) {
@@ -152,8 +158,8 @@ static bool is_released_by_name(const Write& write) {
 // Where markers are enforced only the live holder writes. Otherwise every session may write, but
 // none may take over a live marker.
 static void check_authority(const Write& write) {
-    if (!write.before.live || same_holder(write.writer, write.before.holder) ||
-        (is_verb(write, Verb::kForce) && is_verbs_row(write)) || is_released_by_name(write))
+    if (!write.before.live || same_holder(write.writer, write.before.holder) || is_forced(write) ||
+        is_released_by_name(write))
         return;
     bool takes_over = write.change->new_row != nullptr && write.after.set &&
                       !same_holder(write.after.holder, write.before.holder);

@@ -10,7 +10,7 @@ static VerbCall verb_call(const MarkedRow& row, Verb verb, int64 ttl) {
     result.run = run_as_verb;
     result.verb = verb;
     result.root = row.marker->root;
-    result.holder = row.holder;
+    result.holder = result.held_by = row.holder;
     result.ttl = ttl;
     result.until = DT_NOBEGIN;
     if (verb != Verb::kRelease && verb != Verb::kForce)
@@ -41,36 +41,63 @@ static void set_until(RowWrite* write, const Marker* marker, TimestampTz until) 
     write->set(attnum, write->terms.stored_value(attnum, {TimestampTzGetDatum(until), false}));
 }
 
-// An adopted marker may have no holder; it can be forced, by the empty name, which no holder can
-// have (check_holder), and by a statement of its own. The condition on the status is a CASE, so
+static const Expression* literal_flag(RowWrite* write, bool value) {
+    return write->terms.literal(BOOLOID, {BoolGetDatum(value), false});
+}
+
+// Requires that the row is marked and meets `condition`. The condition on the status is a CASE, so
 // that the planner does not use the index over marked rows: it would read all of them, dead ones
 // too, to find one.
-static void require_held(RowWrite* write, const MarkedRow& row) {
-    const Marker* marker = row.marker;
+static void require_set(RowWrite* write, const Marker* marker, const Expression* condition) {
     Expressions& terms = write->terms;
     write->require(
         terms.choose(terms.equal(column(write, marker, kStatus), status(write, marker, 1)),
-                     terms.greater(column(write, marker, kUntil), terms.clock()),
-                     terms.literal(BOOLOID, {BoolGetDatum(false), false})));
+                     condition, literal_flag(write, false)));
+}
+
+// An adopted marker may have no holder; it can be forced, by the empty name, which no holder can
+// have (check_holder), and by a statement of its own.
+static void require_holder(RowWrite* write, const Marker* marker, const char* name) {
+    Expressions& terms = write->terms;
     const Expression* holder = column(write, marker, kHolder);
-    if (row.holder[0] == '\0') {
-        write->variant = 1;
+    if (name[0] == '\0') {
+        write->variant += 1;
         holder = terms.coalesce(holder, terms.literal_text(""));
     }
-    write->require(terms.equal(holder, terms.text(row.holder)));
+    write->require(terms.equal(holder, terms.text(name)));
+}
+
+static void require_held(RowWrite* write, const MarkedRow& row) {
+    require_set(write, row.marker,
+                write->terms.greater(column(write, row.marker, kUntil), write->terms.clock()));
+    require_holder(write, row.marker, row.holder);
+}
+
+static const Expression* is_over(RowWrite* write, const Marker* marker) {
+    Expressions& terms = write->terms;
+    const Expression* until = column(write, marker, kUntil);
+    return terms.either(terms.is_null(until), terms.at_most(until, terms.clock()));
 }
 
 static void require_free_or_own(RowWrite* write, const MarkedRow& row, const Expression* holder) {
     const Marker* marker = row.marker;
     Expressions& terms = write->terms;
     const Expression* present = column(write, marker, kStatus);
-    const Expression* until = column(write, marker, kUntil);
     const Expression* is_free = terms.either(
         terms.is_null(present), terms.negation(terms.equal(present, status(write, marker, 1))));
-    const Expression* is_over =
-        terms.either(terms.is_null(until), terms.at_most(until, terms.clock()));
-    write->require(terms.either(terms.either(is_free, is_over),
+    write->require(terms.either(terms.either(is_free, is_over(write, marker)),
                                 terms.equal(column(write, marker, kHolder), holder)));
+}
+
+static void set_marker(RowWrite* write, const Marker* marker, const Expression* holder,
+                       TimestampTz until, const char* reason) {
+    const MarkerColumn* columns = marker->columns;
+    set_status(write, marker, 1);
+    write->set(columns[kHolder].attnum, holder);
+    write->keep(columns[kTime].attnum);
+    set_until(write, marker, until);
+    write->set(columns[kReason].attnum,
+               write->terms.coalesce(write->terms.text(reason), column(write, marker, kReason)));
 }
 
 static TimestampTz time_of(const MarkerColumn& column, NullableDatum value) {
@@ -95,12 +122,7 @@ bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerStat
     RowWrite write(keyed(row), PlanKind("marker_lock"));
     write.verb = &verb;
     const Expression* holder = write.terms.text(row.holder);
-    set_status(&write, row.marker, 1);
-    write.set(columns[kHolder].attnum, holder);
-    write.keep(columns[kTime].attnum);
-    set_until(&write, row.marker, verb.until);
-    write.set(columns[kReason].attnum,
-              write.terms.coalesce(write.terms.text(reason), column(&write, row.marker, kReason)));
+    set_marker(&write, row.marker, holder, verb.until, reason);
     require_free_or_own(&write, row, holder);
     write.returns(columns[kTime].attnum);
     write.returns(columns[kUntil].attnum);
@@ -118,6 +140,27 @@ bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerStat
         taken = take(); // for the deadline
     if (was_suppressed != nullptr)
         *was_suppressed = write.was_suppressed;
+    return taken;
+}
+
+bool take_over_marker(const MarkedRow& row, const MarkerState& from, int64 ttl, const char* reason,
+                      TimestampTz* until, bool* was_suppressed) {
+    VerbCall verb = verb_call(row, Verb::kTakeOver, ttl);
+    verb.held_by = from.holder;
+    RowWrite write(keyed(row), PlanKind("marker_take_over"));
+    write.verb = &verb;
+    write.lock_first = true; // the former holder could not be put back
+    set_marker(&write, row.marker, write.terms.text(row.holder), verb.until, reason);
+    write.variant = from.live ? 2 : 0;
+    require_set(&write, row.marker,
+                from.live ? literal_flag(&write, true) : is_over(&write, row.marker));
+    require_holder(&write, row.marker, from.holder);
+    write.returns(row.marker->columns[kUntil].attnum);
+    NullableDatum stored;
+    bool taken = write_row(write, &stored);
+    *was_suppressed = write.was_suppressed;
+    if (taken)
+        *until = time_of(row.marker->columns[kUntil], stored);
     return taken;
 }
 

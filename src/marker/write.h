@@ -26,6 +26,11 @@ struct MarkedRow {
 bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held,
                  OpenUpdates* open = nullptr, bool* was_suppressed = nullptr);
 
+// Gives the marker to row.holder if it still has the holder of `from`, and if it has expired or
+// from.live is set.
+bool take_over_marker(const MarkedRow& row, const MarkerState& from, int64 ttl, const char* reason,
+                      TimestampTz* until, bool* was_suppressed);
+
 // Releases the marker if row.holder holds it.
 bool release_marker(const MarkedRow& row, Verb kind, bool* was_suppressed = nullptr);
 

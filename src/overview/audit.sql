@@ -26,7 +26,8 @@ SELECT a.at, a.role, a.kind, a.action, a.name, a.table_name, a.holder, a.reason,
                NULL::text AS owner
           FROM interlock.lease_audit l
          UNION ALL
-        SELECT r.forced_at, r.forced_by, 'force', 'force_unlock_row', r.key::text, r.table_name, r.holder, r.reason, NULL, NULL, NULL
+        SELECT r.forced_at, r.forced_by, 'force', r.action, r.key::text, r.table_name, r.holder, r.reason, NULL,
+               CASE WHEN r.taken_by IS NOT NULL THEN jsonb_build_object('holder', r.taken_by) END, NULL
           FROM interlock.row_lock_audit r
          UNION ALL
         SELECT i.forgotten_at, i.forgotten_by, 'forget', 'idempotency_forget', concat(i.scope, ':', i.key), NULL, NULL, i.reason,

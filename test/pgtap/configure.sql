@@ -58,7 +58,7 @@ SELECT is((SELECT array_agg(k) FROM jsonb_object_keys(interlock.configuration('p
 SELECT is(changes('{"marker": {"ttl": 90, "notify": "yes"}}'), ARRAY['enable_marker ttl => ''00:01:30'', notify => ''yes'''], 'seconds');
 SELECT is(changes('{"marker": {"ttl": "1 min 30 s", "notify": "on", "status_column": null, "enforce": true}}'), '{}', 'another form of it');
 SELECT is(interlock.configuration('product')->'marker', '{"ttl": "00:01:30", "enforce": true, "notify": "on", "status_column": "lock_status", "holder_column": "lock_by",
-    "time_column": "lock_time", "until_column": "lock_until", "reason_column": "lock_reason", "sweep_index": true}', 'a marker');
+    "time_column": "lock_time", "until_column": "lock_until", "reason_column": "lock_reason", "sweep_index": true, "take_over": "expired"}', 'a marker');
 SELECT is(changes('{"marker": {"notify": "full", "ttl": "36 h"}}'), ARRAY['enable_marker ttl => ''1 day 12:00:00'', notify => ''full'', status_column => ''lock_status'', holder_column => ''lock_by'', time_column => ''lock_time'', until_column => ''lock_until'', reason_column => ''lock_reason'''], 'another notify');
 SELECT is(interlock.configuration('product')#>>'{marker,notify}', 'full', 'is read');
 SELECT is(cardinality(changes('{"marker": {"sweep_index": false, "notify": "off"}}')), 1, 'without the index');
@@ -146,7 +146,7 @@ SELECT is(interlock.configuration('product') ? 'marker', true, 'and the first ha
 SELECT is(hint_of($$SELECT interlock.configure('product', '{"versionning": {}}')$$),
     '22023 | settings: unknown member "versionning" | Perhaps "versioning" is meant. Members are versioning, transitions, marker, guard_children, require_lease, history, escrow, ownership.', 'an unknown member');
 SELECT is(hint_of($$SELECT interlock.configure('product', '{"marker": {"tll": 1}}')$$),
-    '22023 | settings: unknown member "marker.tll" | Perhaps "ttl" is meant. Members are ttl, enforce, notify, status_column, holder_column, time_column, until_column, reason_column, sweep_index.',
+    '22023 | settings: unknown member "marker.tll" | Perhaps "ttl" is meant. Members are ttl, enforce, notify, status_column, holder_column, time_column, until_column, reason_column, sweep_index, take_over.',
     'of a concept');
 SELECT is(hint_of($$SELECT interlock.configure('product', '{"ownership": {"columns": {"price": {"writter": "a"}}}}')$$),
     '22023 | settings: unknown member "ownership.columns.price.writter" | Perhaps "writer" is meant. Members are writer, on_violation, strategy, blind_updates.', 'of a column');

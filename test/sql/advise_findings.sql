@@ -294,7 +294,7 @@ COMMIT;
 DROP TABLE "Gone one";
 -- a marker keeps what it was
 CREATE TABLE kept (id int PRIMARY KEY);
-SELECT interlock.enable_marker('kept', '7 min', false, 'full', reason_column => 'why');
+SELECT interlock.enable_marker('kept', '7 min', false, 'full', reason_column => 'why', take_over => 'allow');
 SELECT tgname, tgnargs FROM pg_trigger WHERE tgrelid = 'kept'::regclass ORDER BY 1;
 SELECT encode(tgargs, 'escape') AS arguments FROM pg_trigger WHERE tgrelid = 'kept'::regclass AND tgname = 'zzz_interlock_marker' \gset
 ALTER TABLE kept DROP why;

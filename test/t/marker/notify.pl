@@ -1,4 +1,4 @@
-# Markers tell listeners: locked, unlocked, handed over, expired and forced, at commit; the key and the holder where the owner wants it.
+# Markers tell listeners: locked, unlocked, handed over, taken over, expired and forced, at commit; the key and the holder where the owner wants it.
 
 use strict;
 use warnings;
@@ -45,6 +45,14 @@ is(heard(q(SELECT interlock.hand_over_row('page', '{"id": 1, "part": "a"}', 'ber
 is(heard(q(BEGIN; SELECT interlock.set_holder('carl'); UPDATE page SET lock_by = 'bert' WHERE id = 1; COMMIT;)),
     qq({"table": "public.page", $key, "event": "handed_over", "holder": "bert"}), 'also by hand');
 is(heard(q(SELECT interlock.hand_over_row('page', '{"id": 1, "part": "a"}', 'bert', 'bert', '2 hours'))), '', 'to oneself is a renewal');
+$node->safe_psql('postgres', q(SELECT interlock.enable_marker('page', '1 hour', notify => 'full', take_over => 'allow')));
+is(heard(q(SELECT interlock.take_over_row('page', '{"id": 1, "part": "a"}', 'dora', 'why not'))),
+    qq({"table": "public.page", $key, "event": "forced", "holder": "bert"}\n)
+      . qq({"table": "public.page", $key, "event": "locked", "holder": "dora"}), 'taken over: from whom, and by whom');
+is(heard(q(BEGIN; SELECT interlock.take_over_row('page', '{"id": 1, "part": "a"}', 'bert', 'why not'); ROLLBACK)), '', 'not if it is rolled back');
+is(heard(q(SELECT interlock.unlock_row('page', '{"id": 1, "part": "a"}', 'dora'); SELECT interlock.take_over_row('page', '{"id": 1, "part": "a"}', 'bert', 'why not'))),
+    qq({"table": "public.page", $key, "event": "unlocked", "holder": "dora"}\n)
+      . qq({"table": "public.page", $key, "event": "locked", "holder": "bert"}), 'a free row is locked');
 is(heard(q(INSERT INTO page (id, part, lock_status, lock_by) VALUES (3, 'c', 1, 'anna'); SELECT interlock.delete_row('page', '{"id": 3, "part": "c"}', 'anna'))),
     qq({"table": "public.page", "key": {"id": 3, "part": "c"}, "event": "locked", "holder": "anna"}\n)
       . qq({"table": "public.page", "key": {"id": 3, "part": "c"}, "event": "unlocked", "holder": "anna"}), 'deleted by the verb');

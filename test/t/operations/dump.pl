@@ -15,7 +15,7 @@ $node->safe_psql('source', q(
     CREATE EXTENSION pg_interlock;
     CREATE TABLE doc (id int PRIMARY KEY, body text, seen timestamptz);
     SELECT interlock.enable_versioning('doc', ignore_columns => '{seen}');
-    SELECT interlock.enable_marker('doc', '1 hour', notify => 'full');
+    SELECT interlock.enable_marker('doc', '1 hour', notify => 'full', take_over => 'allow');
     INSERT INTO doc VALUES (1, 'a'), (2, 'b'), (3, 'c');
     UPDATE doc SET body = body || '!' WHERE id = 3;
     UPDATE doc SET body = body || '!' WHERE id = 3;
@@ -107,7 +107,8 @@ is($node->safe_psql('target', q(BEGIN; SELECT interlock.set_writer('ed''itor "\'
 is($node->safe_psql('target', 'SELECT rel, owner, given FROM interlock.skipped_writes ORDER BY id'),
     qq(shared|ed'itor "\\|{"It's \\"a": "skipped"}\nshared|ed'itor "\\|{"It's \\"a": "x"}), 'what was skipped came along');
 is($node->safe_psql('target', 'SELECT holder, reason FROM interlock.row_lock_audit'), 'bert|for the audit', 'the audit came along');
-is($node->safe_psql('target', "SELECT interlock.force_unlock_row('doc', 1, 'next')"), 'anna', 'and goes on');
+is($node->safe_psql('target', "SELECT outcome, previous_holder FROM interlock.take_over_row('doc', 1, 'carl', 'next')"), 'taken|anna', 'who may take over, too');
+is($node->safe_psql('target', "SELECT interlock.force_unlock_row('doc', 1, 'next')"), 'carl', 'and goes on');
 is($node->safe_psql('target', "SELECT count(*) FROM interlock.advise() WHERE severity = 'broken'"), 0, 'nothing is off');
 
 # C11, VER-16: a subscriber is not protected by its own trigger, and is told

@@ -203,7 +203,7 @@ sub create_trigger
         [ 'version_trigger', one('v', 'n', 'ts', 'id'), 'status' ],
         [ 'transition_trigger', 'status', '{"a": ["b"], "b": ["a"]}', one('', '["a"]'), one('allow', 'reject') ],
         [ 'initial_state_trigger', 'status' ],
-        [ 'marker_trigger', '300000000 microseconds', one('enforce', 'advise'), 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason' ],
+        [ 'marker_trigger', '300000000 microseconds', one('enforce', 'advise'), 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason', @{ one([], [], [ 'no sweep index' ], [ 'allow' ], [ 'no sweep index', 'operators' ], [ 'allow', 'operators' ]) } ],
         [ 'marker_notify_trigger' ],
         [ 'escrow_trigger', one('stock', 'stock', 'n', 'v'), one('0', '0', '-9223372036854775808', 'NaN', '1e9'), one('', '', '10', 'x'), one('reject', 'delta', 'delta'), one('true', 'false'), one('id', 'id', 'part', 'status') ],
         [ 'escrow_trigger', 'stock', '0', '', 'delta', 'false', 'id', 'part' ],
