@@ -27,6 +27,8 @@ export interface PgPool<Client> {
 const ignore = () => {};
 
 export function pgDriver<Client extends PgClient>(pool: PgPool<Client>, own?: PgPool<Client>): Driver<Client> {
+    guard(pool);
+    if (own) guard(own);
     return {
         query: (sql, values = []) => rowsOf(pool.query(sql, [...values])),
         transaction: (work, options) => transaction(pool, work, options),
@@ -34,6 +36,15 @@ export function pgDriver<Client extends PgClient>(pool: PgPool<Client>, own?: Pg
         own: () => ownConnections(own ? [own, own, own] : copies(pool), own === undefined),
     };
 }
+
+// A connection that the server ends in the moment it is made raises an event before anybody can listen to it, which would end the
+// process. Its query is rejected anyway.
+function guard<Client>(pool: PgPool<Client>): void {
+    if (guarded.has(pool)) return;
+    guarded.add(pool);
+    (pool as { on(event: string, listener: (client: any) => void): unknown }).on('connect', (client: PgClient) => client.on('error', ignore));
+}
+const guarded = new WeakSet<object>();
 
 const rowsOf = async (result: Promise<Result>) => (await result).rows as Row[];
 
@@ -66,6 +77,7 @@ function copies<Client>(pool: PgPool<Client>): PgPool<Client>[] {
         const copy = new Pool({ ...options, password: options.password, min: 0, max: 1, maxUses: Infinity, connectionTimeoutMillis,
             idleTimeoutMillis: 60_000, allowExitOnIdle: true });
         copy.on('error', ignore);
+        guard(copy);
         return copy;
     });
 }
