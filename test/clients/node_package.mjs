@@ -2,6 +2,7 @@
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
 //
 // npm: typescript pg postgres express fastify hono @hono/node-server @opentelemetry/api @types/node @types/pg @types/express
+// npm: @verrou/core @aws-lambda-powertools/idempotency @node-idempotency/core
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -20,8 +21,8 @@ await check('its archive has what a shop needs, and nothing else', () => {
     const [{ filename, files }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--silent'], { cwd: build, encoding: 'utf8' }));
     archive = `${build}/${filename}`;
     const names = files.map(({ path }) => path);
-    for (const name of ['package.json', 'README.md', 'LICENSE', 'dist/index.js', 'dist/index.mjs', 'dist/index.d.ts', 'dist/index.d.mts']) assert.ok(names.includes(name), name);
-    assert.deepEqual(names.filter((name) => !/^(package\.json|README\.md|LICENSE|dist\/\w+(\.d)?\.m?[jt]s)$/.test(name)), []);
+    for (const name of ['package.json', 'README.md', 'LICENSE', 'dist/index.js', 'dist/index.mjs', 'dist/index.d.ts', 'dist/index.d.mts', 'dist/verrou.mjs', 'dist/redlock.d.ts']) assert.ok(names.includes(name), name);
+    assert.deepEqual(names.filter((name) => !/^(package\.json|README\.md|LICENSE|dist\/[\w-]+(\.d)?\.m?[jt]s)$/.test(name)), []);
 });
 await check('it is installed without a registry, and brings nothing along', () => {
     execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', '--silent', archive], { cwd: shop, stdio: 'inherit' });

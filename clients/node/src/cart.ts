@@ -1,9 +1,9 @@
 // A cart: stock of escrow counters that is held until a deadline, for all of its items or none.
 
-import type { Driver, Query } from './driver.js';
+import type { Driver, Query, Row } from './driver.js';
 import { asInterlockError, ClaimLost, NotEnough, NotFound } from './errors.js';
 import { shownKey } from './rows.js';
-import { rowKey, seconds, type Duration, type RowKey } from './values.js';
+import { fromJson, seconds, toJson, type Duration, type RowKey } from './values.js';
 
 export interface CartItem { rel: string; key: RowKey; column: string; amount: number | string }
 
@@ -24,24 +24,33 @@ export class Cart<Tx> {
         this.items = [...items];
     }
 
-    /** Holds all of the items, or none. Throws NotEnough (`pending`: perhaps later), NotFound. */
+    /** Holds all of the items, or none. Throws NotEnough (`pending`: perhaps later; `short`: which items), NotFound. */
     async add(...items: CartItem[]): Promise<Reserved[]> {
-        // In one order, so that two carts do not wait for each other.
-        const ordered = items.map((item) => ({ item, at: `${item.rel}\n${item.column}\n${shownKey(item.key)}` })).sort((a, b) => a.at < b.at ? -1 : 1);
-        const reserved = await this.#transaction(async (query) => {
-            const made: Reserved[] = [];
-            for (const { item } of ordered) made.push(await reserve(query, item, this.#ttl, this.holder));
-            return made;
-        });
+        if (items.length === 0) return [];
+        let row: Row | undefined;
+        try {
+            [row] = await this.#driver.query(
+                `SELECT outcome, token::text, to_jsonb(expires_at)#>>'{}' AS expires_at, short::text
+                   FROM interlock.reserve_many($1::text::jsonb, $2::text::float8, $3::text)`, [itemsJson(items), String(this.#ttl), this.holder]);
+        } catch (error) {
+            throw asInterlockError(error);
+        }
+        const { outcome, token, expires_at, short } = row!;
+        if (outcome !== 'reserved') throw shortOf(outcome!, short!);
+        const reserved = items.map((item) => ({ ...item, token: token!, expiresAt: new Date(expires_at!) }));
         this.items.push(...reserved);
         return reserved;
     }
 
-    /** Sells what is held, in the transaction of the order: all or, with ClaimLost, nothing. */
-    async confirm<T>(order: (tx: Tx) => Promise<T>): Promise<T> {
+    /**
+     * Sells what is held, in the transaction of the order: all or, with ClaimLost, nothing. `items`: only these of cart.items are
+     * sold, with an amount of less if you change it; the others are given back.
+     */
+    async confirm<T>(order: (tx: Tx) => Promise<T>, { items }: { items?: readonly Reserved[] } = {}): Promise<T> {
         try {
             const result = await this.#driver.transaction(async (tx) => {
-                for (const { token } of this.#inOrder()) await this.#driver.within(tx)('SELECT interlock.confirm_reservation($1::text::bigint)::text', [token]);
+                const query = this.#driver.within(tx);
+                for (const token of this.#tokens(items)) await sell(query, token, items?.filter((item) => item.token === token));
                 return order(tx);
             });
             this.items = [];
@@ -56,11 +65,12 @@ export class Cart<Tx> {
         const length = ttl === undefined ? this.#ttl : seconds(ttl);
         let first = Infinity;
         await this.#transaction(async (query) => {
-            for (const item of this.#inOrder()) {
-                const [row] = await query(`SELECT to_jsonb(interlock.extend_reservation($1::text::bigint, $2::text::float8))#>>'{}' AS until`, [item.token, String(length)]);
-                if (!row!.until) throw new ClaimLost('a reservation of the cart has expired or ended', { code: 'IL008', detail: { table: item.rel, key: item.key } });
-                item.expiresAt = new Date(row!.until);
-                first = Math.min(first, item.expiresAt.getTime());
+            for (const token of this.#tokens()) {
+                const [row] = await query(`SELECT to_jsonb(interlock.extend_reservation($1::text::bigint, $2::text::float8))#>>'{}' AS until`, [token, String(length)]);
+                if (!row!.until) throw new ClaimLost('a reservation of the cart has expired or ended', { code: 'IL008', detail: { holder: this.holder } });
+                const until = new Date(row!.until);
+                for (const item of this.items) if (item.token === token) item.expiresAt = until;
+                first = Math.min(first, until.getTime());
             }
         });
         return new Date(first);
@@ -69,13 +79,15 @@ export class Cart<Tx> {
     /** Gives everything back. */
     async cancel(): Promise<void> {
         await this.#transaction(async (query) => {
-            for (const { token } of this.#inOrder()) await query('SELECT interlock.cancel_reservation($1::text::bigint)::text', [token]);
+            for (const token of this.#tokens()) await query('SELECT interlock.cancel_reservation($1::text::bigint)::text', [token]);
         });
         this.items = [];
     }
 
-    #inOrder(): Reserved[] {
-        return [...this.items].sort((a, b) => BigInt(a.token) < BigInt(b.token) ? -1 : 1);
+    // Each reservation once, in one order, so that two calls for a cart do not wait for each other. Also those of items that are not ours.
+    #tokens(items: readonly Reserved[] = []): string[] {
+        const tokens = new Set([...this.items, ...items].map(({ token }) => token));
+        return [...tokens].sort((a, b) => BigInt(a) < BigInt(b) ? -1 : 1);
     }
 
     async #transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
@@ -87,16 +99,24 @@ export class Cart<Tx> {
     }
 }
 
-async function reserve(query: Query, item: CartItem, ttl: number, holder: string): Promise<Reserved> {
-    const { rel, key, column, amount } = item;
-    const named = rowKey(key, '$2');
-    const [row] = await query(
-        `SELECT outcome, token::text, to_jsonb(expires_at)#>>'{}' AS expires_at
-           FROM interlock.reserve($1::text::regclass, ${named.sql}, $3::text::name, $4::text::numeric, $5::text::float8, $6::text)`,
-        [rel, named.value, column, String(amount), String(ttl), holder]);
-    const { outcome, token, expires_at } = row!;
-    const detail = { table: rel, key, column, outcome };
-    if (outcome === 'not_found') throw new NotFound(`table "${rel}" has no row ${shownKey(key)}`, { code: 'P0002', detail });
-    if (outcome !== 'reserved') throw new NotEnough(`"${column}" of row ${shownKey(key)} in table "${rel}" has not enough left`, { code: 'IL012', detail });
-    return { ...item, token: token!, expiresAt: new Date(expires_at!) };
+async function sell(query: Query, token: string, items: readonly Reserved[] | undefined): Promise<void> {
+    if (items?.length === 0) await query('SELECT interlock.cancel_reservation($1::text::bigint)::text', [token]);
+    else await query('SELECT interlock.confirm_reservation($1::text::bigint, items => $2::text::jsonb)::text', [token, items ? itemsJson(items) : null]);
+}
+
+// The server reads amounts as numbers. They are written with all of their digits.
+function itemsJson(items: readonly CartItem[]): string {
+    const texts = items.map(({ rel, key, column, amount }) => {
+        if (!/^\d+(\.\d+)?$/.test(String(amount))) throw new TypeError(`the amount ${amount} is no positive number`);
+        return `{"rel":${toJson(rel)},"key":${toJson(key)},"column":${toJson(column)},"amount":${amount}}`;
+    });
+    return `[${texts.join(',')}]`;
+}
+
+function shortOf(outcome: string, text: string): NotEnough | NotFound {
+    const short = fromJson(text) as (CartItem & { outcome: string })[];
+    const worst = short.find((item) => item.outcome === outcome) ?? short[0]!;
+    const detail = { table: worst.rel, key: worst.key, column: worst.column, outcome, short };
+    if (outcome === 'not_found') return new NotFound(`table "${worst.rel}" has no row ${shownKey(worst.key)}`, { code: 'P0002', detail });
+    return new NotEnough(`"${worst.column}" of row ${shownKey(worst.key)} in table "${worst.rel}" has not enough left`, { code: 'IL012', detail });
 }

@@ -2,9 +2,10 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Driver, Own, Query } from './driver.js';
-import { asInterlockError, MarkerLost } from './errors.js';
+import { asInterlockError, isPassing, MarkerLost } from './errors.js';
+import { Heartbeat } from './heartbeat.js';
 import type { Rows } from './rows.js';
-import { clamped, pause } from './timing.js';
+import { pause } from './timing.js';
 import { fromJson, seconds, toJson, type Duration, type JsonRow } from './values.js';
 
 export interface ClaimOptions<Row> {
@@ -77,14 +78,8 @@ export async function claim<Tx, Row extends object = JsonRow>(driver: Driver<Tx>
         }
     } finally {
         await Promise.all(running);
-        await listener?.stop();
+        listener?.stop();
     }
-}
-
-// The server is away, or the rows are contended: the loop goes on.
-function isPassing(error: unknown): boolean {
-    const { code } = error as { code?: unknown };
-    return typeof code !== 'string' || !/^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code) || /^(08|40|53|57|55P03)/.test(code);
 }
 
 async function next<Tx>(driver: Driver<Tx>, own: Own, rows: Rows, host: string, rel: string,
@@ -119,30 +114,30 @@ class Claimed<Tx> implements Job<Tx> {
     readonly row: JsonRow;
     ended = false;
     readonly #driver: Driver<Tx>;
-    readonly #own: Own;
     readonly #rel: string;
     readonly #keyText: string;
-    readonly #ttl: string | null;
     readonly #lost = new AbortController();
-    #deadline: number;
-    #length: number;
-    #timer: NodeJS.Timeout | undefined;
+    readonly #heartbeat: Heartbeat;
 
     constructor(driver: Driver<Tx>, own: Own, rel: string, holder: string, key: string, row: JsonRow, ttl: string | null, sent: number, length: number) {
         this.#driver = driver;
-        this.#own = own;
         this.#rel = rel;
         this.#keyText = key;
         this.key = fromJson(key) as JsonRow;
         this.holder = holder;
         this.row = row;
-        this.#ttl = ttl;
-        this.#length = length;
-        this.#deadline = sent + length;
-        this.#touchIn(length / 2);
+        this.#heartbeat = new Heartbeat(sent, length, async (limit) => {
+            const [touched] = await own.renew(
+                `SELECT (extract(epoch FROM until - clock_timestamp()) * 1000)::text AS left
+                   FROM interlock.touch_row($1::text::regclass, $2::text::jsonb, $3::text, $4::text::float8) AS until`, [rel, key, holder, ttl], limit);
+            return touched?.left ? Number(touched.left) : undefined;
+        }, () => this.#lost.abort(new MarkerLost(`row ${key} of table "${rel}" is lost to another worker`, { code: 'IL005' })));
     }
 
-    get signal(): AbortSignal { return this.#lost.signal; }
+    get signal(): AbortSignal {
+        this.#heartbeat.check();
+        return this.#lost.signal;
+    }
 
     async done(effect?: (tx: Tx) => Promise<void>, changes?: object): Promise<void> {
         try {
@@ -164,34 +159,12 @@ class Claimed<Tx> implements Job<Tx> {
     }
 
     stop(): void {
-        clearTimeout(this.#timer);
+        this.#heartbeat.stop();
     }
 
     async #end(query: Query, changes: object | undefined): Promise<void> {
         const row = [this.#rel, this.#keyText, this.holder];
         if (changes) await query('SELECT interlock.save_row($1::text::regclass, $2::text::jsonb, $3::text, $4::text::jsonb)::text', [...row, toJson(changes)]);
         else await query('SELECT interlock.delete_row($1::text::regclass, $2::text::jsonb, $3::text)::text', row);
-    }
-
-    #touchIn(milliseconds: number): void {
-        this.#timer = setTimeout(() => void this.#touch(), clamped(milliseconds));
-    }
-
-    async #touch(): Promise<void> {
-        const sent = performance.now();
-        const lost = () => this.#lost.abort(new MarkerLost(`row ${this.#keyText} of table "${this.#rel}" is lost to another worker`, { code: 'IL005' }));
-        try {
-            const [row] = await this.#own.renew(
-                `SELECT interlock.touch_row($1::text::regclass, $2::text::jsonb, $3::text, $4::text::float8)::text AS until`,
-                [this.#rel, this.#keyText, this.holder, this.#ttl], Math.max(this.#length / 4, 100));
-            if (this.ended) return;
-            if (!row?.until) return lost();
-            this.#deadline = sent + this.#length;
-            this.#touchIn(this.#length / 2);
-        } catch {
-            if (this.ended) return;
-            if (performance.now() >= this.#deadline) return lost();
-            this.#touchIn(Math.min(this.#length / 10, 5000));
-        }
     }
 }

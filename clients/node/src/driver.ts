@@ -29,8 +29,11 @@ export interface Own {
     renew(sql: string, values: readonly unknown[], milliseconds: number): Promise<Row[]>;
     /** All else that must not wait for the pool of the application. */
     query(sql: string, values: readonly unknown[], milliseconds: number): Promise<Row[]>;
-    /** Hears the channel until stop() is called. `ready` is called after each connect, as what came before may be lost. */
-    listen(channel: string, hear: (payload: string) => void, ready: () => void): { stop(): Promise<void> };
+    /**
+     * Hears the channel until stop() is called. `ready` is called after each connect, as what came before may be lost. One
+     * connection hears all channels.
+     */
+    listen(channel: string, hear: (payload: string) => void, ready: () => void): { stop(): void };
     close(): Promise<void>;
 }
 

@@ -1,7 +1,9 @@
 // node-postgres.
 
 import type { Driver, Own, Row, TransactionOptions } from './driver.js';
+import { Listener, type Ear } from './listen.js';
 import { within } from './timing.js';
+import { quoted } from './values.js';
 
 interface Result { rows: unknown[]; command?: string }
 
@@ -25,6 +27,8 @@ export interface PgPool<Client> {
 const ignore = () => {};
 
 export function pgDriver<Client extends PgClient>(pool: PgPool<Client>, own?: PgPool<Client>): Driver<Client> {
+    guard(pool);
+    if (own) guard(own);
     return {
         query: (sql, values = []) => rowsOf(pool.query(sql, [...values])),
         transaction: (work, options) => transaction(pool, work, options),
@@ -32,6 +36,15 @@ export function pgDriver<Client extends PgClient>(pool: PgPool<Client>, own?: Pg
         own: () => ownConnections(own ? [own, own, own] : copies(pool), own === undefined),
     };
 }
+
+// A connection that the server ends in the moment it is made raises an event before anybody can listen to it, which would end the
+// process. Its query is rejected anyway.
+function guard<Client>(pool: PgPool<Client>): void {
+    if (guarded.has(pool)) return;
+    guarded.add(pool);
+    (pool as { on(event: string, listener: (client: any) => void): unknown }).on('connect', (client: PgClient) => client.on('error', ignore));
+}
+const guarded = new WeakSet<object>();
 
 const rowsOf = async (result: Promise<Result>) => (await result).rows as Row[];
 
@@ -64,23 +77,20 @@ function copies<Client>(pool: PgPool<Client>): PgPool<Client>[] {
         const copy = new Pool({ ...options, password: options.password, min: 0, max: 1, maxUses: Infinity, connectionTimeoutMillis,
             idleTimeoutMillis: 60_000, allowExitOnIdle: true });
         copy.on('error', ignore);
+        guard(copy);
         return copy;
     });
 }
 
 function ownConnections<Client extends PgClient>(pools: PgPool<Client>[], ours: boolean): Own {
     const [renewals, calls, listeners] = pools as [PgPool<Client>, PgPool<Client>, PgPool<Client>];
-    const stops = new Set<() => Promise<void>>();
+    const listener = new Listener((hear) => ear(listeners, hear));
     return {
         renew: (sql, values, limit) => limited(renewals, sql, values, limit),
         query: (sql, values, limit) => limited(calls, sql, values, limit),
-        listen(channel, hear, ready) {
-            const { stop } = listen(listeners, channel, hear, ready);
-            stops.add(stop);
-            return { stop: () => { stops.delete(stop); return stop(); } };
-        },
+        listen: (channel, hear, ready) => listener.subscribe(channel, hear, ready),
         async close() {
-            await Promise.all([...stops].map((stop) => stop()));
+            await listener.close();
             if (ours) await Promise.all(pools.map((pool) => pool.end().catch(ignore)));
         },
     };
@@ -106,42 +116,18 @@ async function limited<Client extends PgClient>(pool: PgPool<Client>, sql: strin
     }
 }
 
-function listen<Client extends PgClient>(pool: PgPool<Client>, channel: string, hear: (payload: string) => void, ready: () => void) {
-    const stopped = new AbortController();
-    const pause = (milliseconds: number) => new Promise<void>((resolve) => {
-        const timer = setTimeout(done, milliseconds);
-        function done() { clearTimeout(timer); stopped.signal.removeEventListener('abort', done); resolve(); }
-        stopped.signal.addEventListener('abort', done);
-        if (stopped.signal.aborted) done();
+async function ear<Client extends PgClient>(pool: PgPool<Client>, hear: (channel: string, payload: string) => void): Promise<Ear> {
+    const client = await pool.connect();
+    const broken = new Promise<void>((resolve) => {
+        client.on('error', () => resolve());
+        client.on('end', () => resolve());
     });
-    const heard = ({ channel: of, payload }: { channel: string; payload?: string }) => { if (of === channel) hear(payload ?? ''); };
-    const once = async () => {
-        const client = await pool.connect();
-        let broken = false;
-        const ended = new Promise<void>((resolve) => {
-            const end = () => { broken = true; resolve(); };
-            client.on('error', end);
-            client.on('end', end);
-            stopped.signal.addEventListener('abort', () => resolve());
-        });
-        client.on('notification', heard);
-        try {
-            await within(10_000, client.query(`LISTEN ${channel}`));
-            if (!stopped.signal.aborted) ready();
-            // A connection whose other end is gone says nothing: it is asked now and then.
-            while (!broken && !stopped.signal.aborted) {
-                await Promise.race([ended, pause(30_000)]);
-                if (!broken && !stopped.signal.aborted) await within(10_000, client.query('SELECT 1'));
-            }
-        } finally {
-            client.release(true);
-        }
+    client.on('notification', ({ channel, payload }: { channel: string; payload?: string }) => hear(channel, payload ?? ''));
+    return {
+        listen: (channel) => client.query(`LISTEN ${quoted(channel)}`),
+        unlisten: (channel) => client.query(`UNLISTEN ${quoted(channel)}`),
+        check: () => client.query('SELECT 1'),
+        broken,
+        close: () => client.release(true),
     };
-    const running = (async () => {
-        while (!stopped.signal.aborted) {
-            await once().catch(ignore);
-            await pause(500);
-        }
-    })();
-    return { stop: () => { stopped.abort(); return running; } };
 }

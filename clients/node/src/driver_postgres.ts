@@ -1,6 +1,7 @@
 // postgres.js.
 
 import type { Driver, Own, Row } from './driver.js';
+import { Listener, type Ear } from './listen.js';
 import { within } from './timing.js';
 
 interface Unsafe { unsafe(sql: string, values?: any[]): PromiseLike<any> }
@@ -38,7 +39,8 @@ async function copyOf<Tx>(sql: PostgresSql<Tx>): Promise<PostgresSql<Tx>> {
     const { default: postgres } = await import(name).catch((cause: unknown) => {
         throw new Error('postgres.js was not found to make a second connection: give interlock(sql, { own: postgres(...) })', { cause });
     });
-    return postgres({ ...(sql.options as object), max: 1, idle_timeout: 60, connect_timeout: 5, onnotice: ignore });
+    // fetch_types: all of ours are texts, and a connection that breaks while 3.4.9 reads them is an unhandled rejection.
+    return postgres({ ...(sql.options as object), max: 1, idle_timeout: 60, connect_timeout: 5, onnotice: ignore, fetch_types: false });
 }
 
 function ownConnections<Tx>(make: () => Promise<PostgresSql<Tx>>, ours: boolean): Own {
@@ -63,57 +65,54 @@ function ownConnections<Tx>(make: () => Promise<PostgresSql<Tx>>, ours: boolean)
             throw error;
         }
     };
-    const stops = new Set<() => Promise<void>>();
+    const listener = new Listener(async (hear) => {
+        const sql = await make();
+        return ear(sql, hear, () => end(sql));
+    });
     return {
         renew: (text, values, limit) => limited('renewals', text, values, limit),
         query: (text, values, limit) => limited('calls', text, values, limit),
-        listen(channel, hear, ready) {
-            const { stop } = listen(make, end, channel, hear, ready);
-            stops.add(stop);
-            return { stop: () => { stops.delete(stop); return stop(); } };
-        },
+        listen: (channel, hear, ready) => listener.subscribe(channel, hear, ready),
         async close() {
-            await Promise.all([...stops].map((stop) => stop()));
+            await listener.close();
             await Promise.all([...made.values()].map(async (sql) => end(await sql)));
             made.clear();
         },
     };
 }
 
-// sql.listen() connects again by itself, but not if the server is away when it tries (3.4.9), and says nothing of it. So each
-// half a minute it is asked whether it still hears: by a notification of our own.
-function listen<Tx>(make: () => Promise<PostgresSql<Tx>>, end: (sql: PostgresSql<Tx>) => unknown, channel: string,
-    hear: (payload: string) => void, ready: () => void) {
-    let stopped = false, wake = ignore;
-    const pause = (milliseconds: number) => stopped ? Promise.resolve() : new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, milliseconds);
-        wake = () => { clearTimeout(timer); resolve(); };
-    });
-    const once = async () => {
-        const sql = await make();
-        try {
-            let heardProbe = true;
-            const { unlisten } = await within(10_000, sql.listen(channel, (payload) => {
-                if (payload.startsWith(probe)) heardProbe = true;
-                else hear(payload);
-            }, () => { if (!stopped) ready(); }));
-            while (!stopped && heardProbe) {
-                heardProbe = false;
-                await within(10_000, rowsOf(sql.unsafe('SELECT pg_notify($1::text, $2::text)', [channel, probe])));
-                await pause(heardProbe ? 0 : 1000);
-                if (heardProbe) await pause(30_000);
-            }
-            await within(1000, unlisten()).catch(ignore);
-        } finally {
-            await end(sql);
-        }
+// sql.listen() connects again by itself, but not if the server is away when it tries (3.4.9), and says nothing of it. So it is
+// asked whether it still hears, by a notification of our own.
+async function ear<Tx>(sql: PostgresSql<Tx>, hear: (channel: string, payload: string) => void, end: () => unknown): Promise<Ear> {
+    const stops = new Map<string, () => Promise<void>>();
+    const probe = `interlock_probe_${process.pid}_${Math.random().toString(36).slice(2)}`;
+    let again = ignore, heardProbe = ignore;
+    const broken = new Promise<void>((resolve) => { again = resolve; });
+    const listen = async (channel: string) => {
+        let first = true;
+        const { unlisten } = await sql.listen(channel, (payload) => channel === probe ? heardProbe() : hear(channel, payload), () => {
+            if (!first) again();
+            first = false;
+        });
+        stops.set(channel, unlisten);
     };
-    const probe = `probe ${process.pid} ${Math.random().toString(36).slice(2)}`;
-    const running = (async () => {
-        while (!stopped) {
-            await once().catch(ignore);
-            await pause(500);
-        }
-    })();
-    return { stop: () => { stopped = true; wake(); return running; } };
+    const unlisten = async (channel: string) => {
+        await stops.get(channel)?.();
+        stops.delete(channel);
+    };
+    return {
+        listen,
+        unlisten,
+        async check() {
+            if (!stops.has(probe)) await listen(probe);
+            const heard = new Promise<void>((resolve) => { heardProbe = resolve; });
+            await rowsOf(sql.unsafe('SELECT pg_notify($1::text, NULL)', [probe]));
+            await heard;
+        },
+        broken,
+        async close() {
+            await within(1000, Promise.all([...stops.keys()].map(unlisten))).catch(ignore);
+            await end();
+        },
+    };
 }

@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events';
 import type { Query } from './driver.js';
 import { asInterlockError, MarkerHeld, MarkerLost, StaleVersion } from './errors.js';
-import { Rows, shownKey, versionText } from './rows.js';
+import { notFound, Rows, shownKey, versionText } from './rows.js';
 import { clamped } from './timing.js';
 import { rowKey, seconds, toJson, type Duration, type JsonRow, type RowKey, type Version } from './values.js';
 
@@ -12,6 +12,11 @@ export interface EditOptions {
     ttl?: Duration;
     /** What others see as the reason. */
     reason?: string;
+    /**
+     * Takes the row from its holder, with this reason, which is audited. The table says who may do so before the holder's deadline:
+     * `enable_marker(rel, take_over => 'allow')`. The former holder cannot save any more.
+     */
+    takeOver?: string;
 }
 
 interface Events {
@@ -29,6 +34,8 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
     /** The row when it was locked, and its version; undefined and null if the table has no version or no key to read it by. */
     readonly row: JsonRow;
     readonly version: Version | null;
+    /** From whom it was taken over. */
+    readonly takenFrom: string | null;
     readonly #query: Query;
     readonly #rows: Rows;
     readonly #ttl: number | undefined;
@@ -49,6 +56,7 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
         this.holder = locked.holder;
         this.row = locked.row;
         this.version = locked.version;
+        this.takenFrom = locked.takenFrom;
         this.#ttl = locked.ttl;
         this.#expiresAt = locked.expiresAt;
         this.#length = locked.length;
@@ -56,24 +64,30 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
         this.#watch();
     }
 
-    /** Locks the row. Throws MarkerHeld with the holder, NotFound. */
-    static async begin(query: Query, rows: Rows, rel: string, key: RowKey, holder: string, { ttl, reason }: EditOptions): Promise<Edit> {
+    /** Locks the row, or takes it over. Throws MarkerHeld with the holder, NotFound. */
+    static async begin(query: Query, rows: Rows, rel: string, key: RowKey, holder: string, { ttl, reason, takeOver }: EditOptions): Promise<Edit> {
         const named = rowKey(key, '$2');
         const length = ttl === undefined ? undefined : seconds(ttl);
+        const row = `$1::text::regclass, ${named.sql}, $3::text, ttl => $4::text::float8, reason => $5::text`;
+        const call = takeOver === undefined
+            ? `SELECT CASE WHEN locked THEN 'locked' ELSE 'refused' END AS outcome, holder, locked_at AS since, expires_at FROM interlock.lock_row(${row})`
+            : `SELECT outcome, previous_holder AS holder, since, expires_at FROM interlock.take_over_row(${row})`;
         const sent = performance.now();
-        const [row] = await query(
-            `SELECT locked::text, holder, to_jsonb(locked_at)#>>'{}' AS locked_at, to_jsonb(expires_at)#>>'{}' AS expires_at,
-                 (extract(epoch FROM expires_at - clock_timestamp()) * 1000)::text AS length
-               FROM interlock.lock_row($1::text::regclass, ${named.sql}, $3::text, $4::text::float8, $5::text)`,
-            [rel, named.value, holder, length === undefined ? null : String(length), reason ?? null]);
-        const { locked, holder: of, locked_at, expires_at } = row!;
-        if (locked !== 'true') {
-            throw new MarkerHeld(`row ${shownKey(key)} of table "${rel}" is being edited by "${of}"`,
-                { code: 'IL004', detail: { table: rel, key, holder: of, locked_at, expires_at } });
+        const [answer] = await query(
+            `SELECT outcome, holder, to_jsonb(since)#>>'{}' AS locked_at, to_jsonb(expires_at)#>>'{}' AS expires_at,
+                 (extract(epoch FROM expires_at - clock_timestamp()) * 1000)::text AS length FROM (${call}) answer`,
+            [rel, named.value, holder, length === undefined ? null : String(length), takeOver ?? reason ?? null]);
+        const { outcome, holder: other, locked_at, expires_at } = answer!;
+        if (outcome === 'not_found') throw notFound(rel, key);
+        if (outcome === 'refused') {
+            throw new MarkerHeld(`row ${shownKey(key)} of table "${rel}" is being edited by "${other}"`,
+                { code: 'IL004', detail: { table: rel, key, holder: other, locked_at, expires_at } });
         }
         // Read after it is locked: nobody else has changed it since.
         const found = await rows.read(rel, key);
-        return new Edit(query, rows, { rel, key, holder, ttl: length, sent, expiresAt: new Date(expires_at!), length: Number(row!.length), ...found });
+        return new Edit(query, rows, {
+            rel, key, holder, ttl: length, sent, expiresAt: new Date(expires_at!), length: Number(answer!.length), takenFrom: outcome === 'taken' ? other! : null, ...found,
+        });
     }
 
     /** When others may take the row, by the server's clock. */
@@ -191,5 +205,5 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
 
 interface Locked {
     rel: string; key: RowKey; holder: string; ttl: number | undefined; sent: number; expiresAt: Date; length: number; row: JsonRow;
-    version: Version | null;
+    version: Version | null; takenFrom: string | null;
 }

@@ -129,6 +129,10 @@ export class NotEnough extends InterlockError {
     static override readonly kind: string = 'NotEnough';
     static override readonly status: number = 409;
     get pending(): boolean { return this.detail.outcome === 'pending'; }
+    /** The items of a cart that are short, each with its outcome and what remains. */
+    get short(): { rel: string; key: unknown; column: string; amount: number; outcome: string; remaining: number | null }[] {
+        return (this.detail.short ?? []) as NotEnough['short'];
+    }
 }
 
 /** P0002, 404: there is no such row, or none that the role may see. */
@@ -217,6 +221,12 @@ export function isLostConnection(error: unknown): boolean {
     const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
     if (typeof code === 'string' && /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code)) return /^(08|57P0)/.test(code);
     return typeof code === 'string' || /terminat|timeout|closed|connection/i.test(String(message));
+}
+
+/** For a loop that goes on: the server is away, or the rows are contended. */
+export function isPassing(error: unknown): boolean {
+    const { code } = (error ?? {}) as { code?: unknown };
+    return isLostConnection(error) || typeof code === 'string' && /^(08|40|53|57|55P03)/.test(code);
 }
 
 function dateOf(value: unknown): Date | undefined {

@@ -1,8 +1,10 @@
 export { interlock, Interlock, type LeaseInTheWay, type Options, type Tried } from './interlock.js';
-export { Lease, type LeaseOptions } from './lease.js';
+export { Lease, type LeaseAllOptions, type LeaseOptions } from './lease.js';
 export type { Once, OnceOptions } from './once.js';
+export { Run, type JobOptions, type Ran } from './job.js';
 export type { EndpointOptions } from './http.js';
 export { Edit, type EditOptions } from './edit.js';
+export type { Marked, Watched, WatchOptions } from './watch.js';
 export { Etag, etagOf, versionOf, type EtagAnswer, type RequestHeaders } from './etag.js';
 export { Cart, type CartItem, type Reserved } from './cart.js';
 export { States, type MoveOptions } from './states.js';

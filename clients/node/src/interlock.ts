@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { acquire } from './acquire.js';
+import { acquire, acquireAll } from './acquire.js';
 import { Cart, type Reserved } from './cart.js';
 import { claim, type ClaimOptions, type Handler } from './claim.js';
 import { driverOf, type AnyPool, type Driver, type Own, type Query, type TransactionOptions } from './driver.js';
@@ -15,13 +15,15 @@ import { expressHandler, type ExpressRequest } from './express.js';
 import { fastifyRoute, type FastifyReplyLike, type FastifyRequestLike } from './fastify.js';
 import { honoHandler, type HonoContext } from './hono.js';
 import type { EndpointOptions } from './http.js';
-import { Lease, type LeaseOptions } from './lease.js';
+import { job, type JobOptions, type Ran, type Run } from './job.js';
+import { Lease, type LeaseAllOptions, type LeaseOptions } from './lease.js';
 import { once, type Once, type OnceOptions } from './once.js';
 import { Rows, type SaveOptions, type UpdateOptions, type Versioned } from './rows.js';
 import { States } from './states.js';
 import { Tickets } from './tickets.js';
 import { traced } from './tracing.js';
 import { keyText, seconds, type Duration, type JsonRow, type Key, type RowKey, type Version } from './values.js';
+import { watch, type Watched, type WatchOptions } from './watch.js';
 import type { ServerResponse } from 'node:http';
 
 export interface Options<Pool> {
@@ -91,14 +93,37 @@ export class Interlock<Tx> implements AsyncDisposable {
 
     /** The lease alone: `await using lease = await il.acquire('report')`, or call release(). Throws Held. */
     async acquire(key: Key, options: LeaseOptions = {}): Promise<Lease<Tx>> {
-        const { ttl = 30, wait = 0, atLeast, mode = 'exclusive', signal, name = this.#name } = options;
+        const { ttl = 30, wait = 0, atLeast, mode = 'exclusive', capacity, signal, name } = options;
+        if (capacity !== undefined && (atLeast !== undefined || options.mode !== undefined)) throw new TypeError('permits have no mode and no atLeast');
         const text = keyText(key);
-        // The name is of this call alone: an answer that was lost is asked for again by it.
-        const holder = `${name} ${process.pid} ${randomUUID().slice(0, 8)}`;
+        const holder = this.#holder(name);
         const granted = await traced('interlock.acquire', { 'interlock.key': text }, () => acquire(this.#own, this.#tickets, {
-            key: text, holder, ttl: seconds(ttl), wait: seconds(wait), mode, signal, atLeast: atLeast === undefined ? undefined : seconds(atLeast),
+            key: text, holder, ttl: seconds(ttl), wait: seconds(wait), mode, capacity, signal, atLeast: atLeast === undefined ? undefined : seconds(atLeast),
         }));
-        return new Lease({ driver: this.#driver, own: this.#own }, text, holder, granted, options);
+        return new Lease({ driver: this.#driver, own: this.#own }, [text], holder, granted, options);
+    }
+
+    /** As lease(), under leases on all of the keys or on none. Two calls never wait for each other. */
+    async leaseAll<T>(keys: readonly Key[], options: LeaseAllOptions, work: (lease: Lease<Tx>) => Promise<T>): Promise<T> {
+        const lease = await this.acquireAll(keys, options);
+        return traced('interlock.lease', { 'interlock.key': lease.key }, () => lease.run(work));
+    }
+
+    /** As acquire(), for all of the keys or none. Throws Held, with the key that was not free in `detail`. */
+    async acquireAll(keys: readonly Key[], options: LeaseAllOptions = {}): Promise<Lease<Tx>> {
+        const { ttl = 30, wait = 0, mode = 'exclusive', signal, name } = options;
+        const texts = [...new Set(keys.map(keyText))];
+        if (texts.length === 0) throw new TypeError('name at least one key');
+        const holder = this.#holder(name);
+        const granted = await traced('interlock.acquire', { 'interlock.key': texts[0]! }, () => acquireAll(this.#query, this.#own, {
+            keys: texts, holder, ttl: seconds(ttl), wait: seconds(wait), mode, signal,
+        }));
+        return new Lease({ driver: this.#driver, own: this.#own }, texts, holder, granted, options);
+    }
+
+    // The name is of one call alone: an answer that was lost is asked for again by it.
+    #holder(name = this.#name): string {
+        return `${name} ${process.pid} ${randomUUID().slice(0, 8)}`;
     }
 
     /** Which lease keeps the key from being acquired; null if nothing does. */
@@ -132,6 +157,19 @@ export class Interlock<Tx> implements AsyncDisposable {
         return traced('interlock.once', { 'interlock.scope': scope }, async (span) => {
             const result = await once(this.#driver, scope, key, request, work, options);
             span.setAttribute('interlock.outcome', result.outcome);
+            return result;
+        });
+    }
+
+    /**
+     * Work of a schedule, which runs once for its key across all workers, and may take long: `il.job('report', '2030-01-31', {}, work)`.
+     * It is kept by a heartbeat. A worker that has died is taken over by the next call, and one that was only paused cannot
+     * write any more. The scope is of model 'job'. `ran: false` if it was done before, or another worker does it.
+     */
+    job<R>(scope: string, key: Key, options: JobOptions, work: (run: Run<Tx>) => Promise<R>): Promise<Ran<R>> {
+        return traced('interlock.job', { 'interlock.scope': scope }, async (span) => {
+            const result = await job(this.#driver, this.#own, scope, key, options, work);
+            span.setAttribute('interlock.outcome', result.ran ? 'completed' : result.outcome);
             return result;
         });
     }
@@ -181,6 +219,15 @@ export class Interlock<Tx> implements AsyncDisposable {
         return Edit.begin(this.#query, this.#rows, rel, key, holder, options);
     }
 
+    /**
+     * Who edits which rows of a table, and what changes: `for await (const { rows, changes } of il.watch('page', { signal }))`.
+     * It outlasts restarts of the server. The table's owner calls enable_marker(rel, notify => 'on'); without that it is read each
+     * two seconds.
+     */
+    watch(rel: string, options?: WatchOptions): AsyncGenerator<Watched, void, undefined> {
+        return watch(this.#query, this.#own, rel, options);
+    }
+
     /** A worker: claims rows of a table with markers, and runs the handler for each, until the signal. */
     claim<Row extends object = JsonRow>(rel: string, options: ClaimOptions<Row>, handler: Handler<Tx, Row>): Promise<void> {
         return claim(this.#driver, this.#own, this.#rows, this.#name, rel, options,
@@ -199,7 +246,7 @@ export class Interlock<Tx> implements AsyncDisposable {
 
     /** Ends our own connections. The pool stays open. */
     async close(): Promise<void> {
-        await this.#tickets.close();
+        this.#tickets.close();
         await this.#own.close();
     }
 

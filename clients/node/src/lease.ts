@@ -19,11 +19,19 @@ export interface LeaseOptions {
     limit?: Duration;
     /** 'shared' excludes only 'exclusive', the default. */
     mode?: 'exclusive' | 'shared';
+    /** Permits: so many clients have the key at the same time. All of them give the same number. Without mode and atLeast. */
+    capacity?: number;
     /** What views show of the holder, by default the name of the host. The process and a random part are added. */
     name?: string;
 }
 
+/** Of leases on several keys. While it waits, it occupies a connection of the pool. */
+export type LeaseAllOptions = Omit<LeaseOptions, 'atLeast' | 'capacity'>;
+
 export interface Parts<Tx> { driver: Driver<Tx>; own: Own }
+
+// As a table: one key and its token, or several.
+const held = 'jsonb_to_recordset($1::text::jsonb) AS held(key text, token text)';
 
 /** A lease. It is not reentrant: the same process that asks for its key again has to wait like others. */
 export class Lease<Tx> implements AsyncDisposable {
@@ -32,6 +40,8 @@ export class Lease<Tx> implements AsyncDisposable {
     readonly holder: string;
     /** Its token. Tokens of a key only grow: a receiver outside of the database can refuse a smaller one. */
     readonly token: string;
+    /** All of its keys and their tokens: one, or those of leaseAll(), of which `key` and `token` are the first. */
+    readonly held: readonly { readonly key: string; readonly token: string }[];
     readonly #parts: Parts<Tx>;
     readonly #ttl: number;
     readonly #limit: number;
@@ -43,10 +53,12 @@ export class Lease<Tx> implements AsyncDisposable {
     #watch: NodeJS.Timeout | undefined;
     #released: Promise<boolean> | undefined;
 
-    constructor(parts: Parts<Tx>, key: string, holder: string, { token, expiresAt, sent, roundTrip }: Granted, { ttl = 30, limit, signal }: LeaseOptions) {
-        this.key = key;
+    constructor(parts: Parts<Tx>, keys: readonly string[], holder: string, { tokens, expiresAt, sent, roundTrip }: Granted,
+        { ttl = 30, limit, signal }: LeaseOptions) {
+        this.held = keys.map((key, i) => ({ key, token: tokens[i]! }));
+        this.key = this.held[0]!.key;
+        this.token = this.held[0]!.token;
         this.holder = holder;
-        this.token = token;
         this.#parts = parts;
         this.#ttl = seconds(ttl) * 1000;
         this.#limit = limit === undefined ? Infinity : sent + seconds(limit) * 1000;
@@ -87,7 +99,7 @@ export class Lease<Tx> implements AsyncDisposable {
     async assert(tx: Tx): Promise<void> {
         this.#throwIfLost();
         try {
-            await this.#parts.driver.within(tx)('SELECT interlock.assert_lease($1::text, $2::text::bigint)::text', [this.key, this.token]);
+            await this.#parts.driver.within(tx)(`SELECT interlock.assert_lease(key, token::bigint)::text FROM ${held}`, [JSON.stringify(this.held)]);
         } catch (error) {
             const known = asInterlockError(error);
             if (known instanceof LeaseLost) this.#lose(known);
@@ -100,9 +112,9 @@ export class Lease<Tx> implements AsyncDisposable {
         this.#throwIfLost();
         const sent = performance.now();
         const [row] = await this.#parts.own.renew(
-            `SELECT (extract(epoch FROM until) * 1000)::text AS until
-               FROM interlock.renew_lease($1::text, $2::text::bigint, $3::text::float8) AS until`,
-            [this.key, this.token, ttl === undefined ? null : String(seconds(ttl))], Math.max(this.#ttl / 4, 100));
+            `SELECT CASE WHEN count(until) = count(*) THEN extract(epoch FROM min(until)) * 1000 END::text AS until
+               FROM ${held} CROSS JOIN LATERAL interlock.renew_lease(key, token::bigint, $2::text::float8) AS until`,
+            [JSON.stringify(this.held), ttl === undefined ? null : String(seconds(ttl))], Math.max(this.#ttl / 4, 100));
         const until = row?.until;
         if (!until) {
             this.#lose(new LeaseLost(`lease "${this.key}" is lost: it has ended, or another client has it`, { code: 'IL006', detail: { key: this.key, token: this.token } }));
@@ -141,8 +153,8 @@ export class Lease<Tx> implements AsyncDisposable {
     }
 
     async #release(): Promise<boolean> {
-        const { key, token } = this;
-        const ask = () => this.#parts.own.query('SELECT interlock.release_lease($1::text, $2::text::bigint)::text AS released', [key, token], 5000);
+        const ask = () => this.#parts.own.query(`SELECT bool_and(interlock.release_lease(key, token::bigint))::text AS released FROM ${held}`,
+            [JSON.stringify(this.held)], 5000);
         try {
             const [row] = await ask().catch(ask);
             return row?.released === 'true';

@@ -25,22 +25,29 @@ export interface Claim {
     resultId: string | null;
     body: Buffer | null;
     retryAfter: number;
+    attempt: number;
+    checkpoint: string | null;
+    state: string | null;
+    left: number; // milliseconds until its deadline
 }
 
 /** An answer as it is stored. */
 export interface Stored { response: string | null; resultId?: string; body?: Buffer }
 
-export async function claim(query: Query, scope: string, key: string, hash: Buffer | null, { wait = 0, ttl }: OnceOptions = {}): Promise<Claim> {
+export async function claim(query: Query, scope: string, key: string, hash: Buffer | null, { wait = 0, ttl, staleAfter }: OnceOptions & { staleAfter?: number } = {}): Promise<Claim> {
     const [row] = await query(
         `SELECT outcome, token::text, response::text, result_id, encode(body, 'base64') AS body,
-             ceil(extract(epoch FROM deadline - clock_timestamp()))::text AS seconds
+             attempt::text, checkpoint, state::text, (extract(epoch FROM deadline - clock_timestamp()) * 1000)::text AS left
            FROM interlock.idempotency_claim($1::text, $2::text, request_hash => decode($3::text, 'hex'), wait => $4::text::float8,
-               ttl => $5::text::float8)`,
-        [scope, key, hash?.toString('hex') ?? null, String(seconds(wait)), ttl === undefined ? null : String(seconds(ttl))]);
-    const { outcome, token, response, result_id, body, seconds: left } = row!;
+               ttl => $5::text::float8, stale_after => $6::text::float8)`,
+        [scope, key, hash?.toString('hex') ?? null, String(seconds(wait)), ttl === undefined ? null : String(seconds(ttl)),
+            staleAfter === undefined ? null : String(staleAfter)]);
+    const { outcome, token, response, result_id, body, attempt, checkpoint, state } = row!;
+    const left = Number(row!.left ?? 0);
     return {
         outcome: outcome!, token: token!, response: response!, resultId: result_id!,
-        body: body === null || body === undefined ? null : Buffer.from(body, 'base64'), retryAfter: Math.max(1, Number(left ?? 1)),
+        body: body === null || body === undefined ? null : Buffer.from(body, 'base64'), retryAfter: Math.max(1, Math.ceil(left / 1000)),
+        attempt: Number(attempt), checkpoint: checkpoint!, state: state!, left,
     };
 }
 
@@ -82,7 +89,8 @@ export async function once<Tx, R>(driver: Driver<Tx>, scope: string, key: Key, r
     throw refusal(made, scope, name);
 }
 
-const valueOf = <R>(text: string | null | undefined) => (text ? fromJson(text) : undefined) as R;
+/** The value of JSON; undefined if there is none. */
+export const valueOf = <R>(text: string | null | undefined) => (text ? fromJson(text) : undefined) as R;
 
 /** The error of a claim that is neither acquired nor a replay. */
 export function refusal({ outcome, response, retryAfter }: Claim, scope: string, key: string): InterlockError {

@@ -2,7 +2,7 @@
 
 import type { Query, Row } from './driver.js';
 import { NotFound, StaleVersion } from './errors.js';
-import { rowFromJson, rowKey, toJson, type JsonRow, type RowKey, type Version } from './values.js';
+import { quoted, rowFromJson, rowKey, toJson, type JsonRow, type RowKey, type Version } from './values.js';
 
 /** A row as JSON, and its version; null where the table has none. */
 export interface Versioned { row: JsonRow; version: Version | null }
@@ -143,7 +143,6 @@ export class Rows {
 const isObject = (key: RowKey): key is Record<string, unknown> => typeof key === 'object' && !(key instanceof Date);
 const textOf = (value: unknown) => value instanceof Date ? value.toISOString() : typeof value === 'object' && value !== null ? toJson(value) : String(value);
 const tableId = (rel: string, key: RowKey) => JSON.stringify([rel, isObject(key) ? Object.keys(key).sort() : null]);
-const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
 export function versionText(version: Version | number | bigint): string {
     if (version === undefined || version === null) throw new TypeError('the version is missing: give the one that was read with the row');

@@ -7,7 +7,7 @@ export class Tickets {
     readonly #own: Own;
     readonly #woken = new Map<string, () => void>();
     #waiters = 0;
-    #listener: { stop(): Promise<void> } | undefined;
+    #listener: { stop(): void } | undefined;
     #idle: NodeJS.Timeout | undefined;
 
     constructor(own: Own) {
@@ -25,7 +25,7 @@ export class Tickets {
 
     leave(): void {
         if (--this.#waiters > 0) return;
-        this.#idle = setTimeout(() => void this.close(), 5000);
+        this.#idle = setTimeout(() => this.close(), 5000);
         this.#idle.unref();
     }
 
@@ -44,10 +44,9 @@ export class Tickets {
         };
     }
 
-    async close(): Promise<void> {
+    close(): void {
         clearTimeout(this.#idle);
-        const listener = this.#listener;
+        this.#listener?.stop();
         this.#listener = undefined;
-        await listener?.stop();
     }
 }

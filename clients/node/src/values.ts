@@ -68,6 +68,9 @@ export function rowKey(key: RowKey, parameter: string): { sql: string; value: st
     return { sql: `${parameter}::text`, value: String(key) };
 }
 
+/** A name as SQL has it. */
+export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
+
 /** JSON for the server. A bigint becomes a number with all of its digits; undefined is refused. */
 export function toJson(value: unknown): string {
     const bigints: string[] = [];

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { MarkerLost } from 'pg-interlock';
-import { aborted, admin, each, eventually, one, run, value } from './lib/shop.mjs';
+import { aborted, admin, each, eventually, fresh, held, one, run, value } from './lib/shop.mjs';
 
 await run(`CREATE TABLE job (id int PRIMARY KEY, queue text NOT NULL DEFAULT 'mail', address text)`, `SELECT interlock.enable_marker('job', '10 min')`,
     'CREATE TABLE sent (address text)');
@@ -120,6 +120,26 @@ test('a notification wakes a worker that waits', async () => {
         await run(`INSERT INTO job VALUES (1)`, 'NOTIFY new_jobs');
         await worker;
         assert.equal(await left(), 0);
+    });
+});
+
+test('a worker hears its channel while others wait for a lease, on one connection', async () => {
+    await each(async ({ il }) => {
+        await fill(0);
+        const key = fresh('channels');
+        const first = await il.acquire(key, { ttl: '10 min' });
+        const waiting = il.lease(key, { wait: '10 min' }, async () => 'served');
+        await eventually(async () => await held() === 2);
+        const stop = new AbortController();
+        const listeners = () => value(`SELECT count(*)::int FROM pg_stat_activity WHERE usename = 'app' AND query ILIKE 'listen%'`);
+        await eventually(async () => await listeners() === 1);
+        const worker = il.claim('job', { signal: stop.signal, channel: 'New jobs', every: '1 h' }, async () => { stop.abort(); });
+        await eventually(async () => await value(`SELECT count(*)::int FROM pg_stat_activity WHERE usename = 'app' AND query ILIKE 'listen "new jobs"'`) === 1);
+        assert.equal(await listeners(), 1);
+        await run(`INSERT INTO job VALUES (1)`, 'NOTIFY "New jobs"');
+        await worker;
+        await first.release();
+        assert.equal(await waiting, 'served');
     });
 });
 

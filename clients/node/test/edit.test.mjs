@@ -87,6 +87,33 @@ test('a row that another holder has taken: an event with the name, and nothing i
     });
 });
 
+test('a colleague takes over, with a reason; the former editor learns it, and saves nothing', async () => {
+    await each(async ({ il }) => {
+        await fill();
+        const anna = await il.edit('page', 1, 'anna/1', { ttl: '10 min' });
+        const refused = await il.edit('page', 1, 'bert/1', { takeOver: 'lunch' }).catch((raised) => raised);
+        assert.ok(refused instanceof MarkerHeld);
+        assert.deepEqual([refused.holder, refused.expiresAt > new Date(), await holder()], ['anna/1', true, 'anna/1']);
+        await run(`SELECT interlock.enable_marker('page', take_over => 'allow')`);
+        try {
+            const bert = await il.edit('page', 1, 'bert/1', { takeOver: 'lunch' });
+            assert.deepEqual([bert.takenFrom, bert.row.body, anna.takenFrom], ['anna/1', 'text', null]);
+            assert.equal(await value('SELECT reason FROM interlock.row_lock_of($1, 1)', 'page'), 'lunch');
+            const taken = once(anna, 'taken');
+            await assert.rejects(anna.save({ body: 'late' }), MarkerLost);
+            assert.deepEqual(await taken, ['bert/1']);
+            await bert.save({ body: 'by bert' });
+            assert.equal((await il.read('page', 1)).row.body, 'by bert');
+            const free = await il.edit('page', 1, 'carl/1', { takeOver: 'nobody is there' });
+            assert.equal(free.takenFrom, null);
+            await free.release();
+            await assert.rejects(il.edit('page', 7, 'carl/1', { takeOver: 'x' }), NotFound);
+        } finally {
+            await run(`SELECT interlock.enable_marker('page', take_over => 'expired')`);
+        }
+    });
+});
+
 test('a table without versions', async () => {
     await one(async ({ il }) => {
         await fill();

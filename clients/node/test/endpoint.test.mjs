@@ -215,6 +215,49 @@ forEach('bytes are kept as they are, and bodies of bytes are compared', async (p
     assert.equal((await post(key, Buffer.from([1]))).status, 422);
 });
 
+forEach('a body that is no JSON is an error of the client or the handler, and its key is free', async (post, { port }) => {
+    const key = fresh('key').replaceAll(' ', '-');
+    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key, 'X-User': 'anna' };
+    for (const body of ['{"amount": ', '\0', 'null']) {
+        const response = await fetch(`http://127.0.0.1:${port}/payments`, { method: 'POST', headers, body });
+        assert.ok(response.status >= 400, body);
+    }
+    assert.equal(await payments(), 0);
+    assert.equal((await post(key, { amount: 10 })).status, 201);
+});
+
+forEach('a body of 50 MB is refused by its parser, or is hashed as it is', async (post, { framework }) => {
+    const key = fresh('key').replaceAll(' ', '-');
+    const large = Buffer.alloc(50_000_000, 7);
+    if (framework === 'hono') { // it has no limit of its own
+        assert.equal((await (await post(key, large)).arrayBuffer()).byteLength, large.length);
+        large[large.length - 1] = 8;
+        assert.equal((await post(key, large)).status, 422);
+    } else {
+        assert.equal((await post(key, large)).status, 413);
+        assert.equal((await post(key, { amount: 10 })).status, 201);
+    }
+});
+
+forEach('a body in chunks that ends in between never reaches the handler', async (post, { port }) => {
+    const key = fresh('key').replaceAll(' ', '-');
+    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key, 'X-User': 'anna', 'Transfer-Encoding': 'chunked' };
+    const request = http.request({ port, path: '/payments', method: 'POST', headers });
+    const gone = new Promise((resolve) => { request.on('close', resolve); });
+    request.on('error', () => {});
+    request.write('{"amount": 10');
+    await sleep(50);
+    request.destroy();
+    await gone;
+    const whole = http.request({ port, path: '/payments', method: 'POST', headers });
+    whole.write('{"amount"');
+    await sleep(20);
+    whole.end(': 11}');
+    const [response] = await once(whole, 'response');
+    response.resume();
+    assert.deepEqual([response.statusCode, await value('SELECT amount FROM payment')], [201, 11]);
+});
+
 forEach('an answer that is streamed is kept whole', async (post) => {
     const key = fresh('key').replaceAll(' ', '-');
     for (const replayed of [null, 'true']) {

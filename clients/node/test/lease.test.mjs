@@ -135,6 +135,116 @@ test('two keys are two leases; paths exclude what is above and below', async () 
     });
 });
 
+test('permits: so many at a time, and waiters are served', async () => {
+    await each(async ({ il, rows }) => {
+        await run('TRUNCATE report');
+        const key = fresh('permits');
+        let working = 0, most = 0, served = 0;
+        const gate = {};
+        gate.open = new Promise((resolve) => { gate.resolve = resolve; });
+        const all = Promise.all(Array.from({ length: 12 }, () => il.lease(key, { capacity: 3, ttl: '10 min', wait: '10 min' }, async (lease) => {
+            most = Math.max(most, ++working);
+            await gate.open;
+            await lease.transaction((tx) => rows(tx, 'INSERT INTO report VALUES ($1)', 'by a permit'));
+            working--;
+            served++;
+        })));
+        await eventually(() => working === 3);
+        await assert.rejects(il.acquire(key, { capacity: 3 }), Held);
+        await assert.rejects(il.acquire(key, { capacity: 4 }), { code: '22023' });
+        await assert.rejects(il.acquire(key), Held);
+        await assert.rejects(il.acquire(key, { capacity: 3, mode: 'shared' }), TypeError);
+        gate.resolve();
+        await all;
+        assert.deepEqual([served, most, await value('SELECT count(*)::int FROM report')], [12, 3, 12]);
+        await eventually(async () => await held() === 0);
+    });
+});
+
+test('a permit is renewed, and one that is lost cannot write', async () => {
+    await each(async ({ il, rows }) => {
+        await run('TRUNCATE report');
+        const key = fresh('permits');
+        await assert.rejects(il.lease(key, { capacity: 2, ttl: '3 s' }, async (lease) => {
+            const first = lease.expiresAt;
+            await eventually(() => lease.expiresAt > first);
+            await il.lease(key, { capacity: 2 }, async (other) => { assert.notEqual(other.token, lease.token); });
+            await value(`SELECT interlock.break_lease($1, 'test')`, key);
+            await lease.transaction((tx) => rows(tx, 'INSERT INTO report VALUES ($1)', 'stale'));
+        }), LeaseLost);
+        assert.equal(await value('SELECT count(*)::int FROM report'), 0);
+    });
+});
+
+const below = (name) => value(`SELECT count(*)::int FROM interlock.leases WHERE starts_with(key, $1 || '/')`, name);
+
+test('leases on several keys: all or none, renewed, asserted and released together', async () => {
+    await each(async ({ il, rows }) => {
+        await run('TRUNCATE report');
+        const name = fresh('several');
+        const keys = [[name, 'b'], [name, 'a'], [name, 'b']];
+        await il.leaseAll(keys, { ttl: '3 s' }, async (lease) => {
+            assert.deepEqual(lease.held.map(({ key }) => key), [`${name}/b`, `${name}/a`]);
+            const first = lease.expiresAt;
+            await eventually(() => lease.expiresAt > first);
+            const error = await il.acquireAll([[name, 'c'], [name, 'a']]).catch((raised) => raised);
+            assert.ok(error instanceof Held);
+            assert.deepEqual([error.detail.key, error.holder, await below(name)], [`${name}/a`, lease.holder, 2]);
+            await lease.transaction((tx) => rows(tx, 'INSERT INTO report VALUES ($1)', 'under both'));
+            for (const key of [`${name}/a`, `${name}/b`]) assert.equal((await il.lookup(key)).holder, lease.holder);
+        });
+        assert.equal(await below(name), 0);
+        await assert.rejects(il.leaseAll(keys, { ttl: '10 min' }, async (lease) => {
+            await value(`SELECT interlock.break_lease($1, 'test')`, `${name}/a`); // one is lost: all of it is
+            await lease.transaction((tx) => rows(tx, 'INSERT INTO report VALUES ($1)', 'stale'));
+        }), LeaseLost);
+        assert.deepEqual([await below(name), await value('SELECT count(*)::int FROM report')], [0, 1]);
+        await assert.rejects(il.leaseAll([], {}, () => assert.fail()), TypeError);
+        await assert.rejects(il.leaseAll([name, [name, 'a']], {}, () => assert.fail()), { code: '22023' });
+    });
+});
+
+test('leases on several keys: the lost heartbeat of one tells the work', async () => {
+    await one(async ({ il }) => {
+        const name = fresh('several');
+        await assert.rejects(il.leaseAll([[name, 'a'], [name, 'b']], { ttl: '2 s' }, async (lease) => {
+            await value(`SELECT interlock.break_lease($1, 'test')`, `${name}/b`);
+            await aborted(lease.signal);
+        }), LeaseLost);
+        assert.equal(await below(name), 0);
+    });
+});
+
+test('calls for several keys in all orders wait for each other, and none for ever', async () => {
+    await each(async ({ il, rows }) => {
+        await run('TRUNCATE report');
+        const name = fresh('several');
+        let working = 0, most = 0;
+        const ways = [['a', 'b'], ['b', 'a'], ['b', 'c'], ['c', 'a', 'b']].map((levels) => levels.map((level) => [name, level]));
+        await Promise.all([...ways, ...ways].map((keys) => il.leaseAll(keys, { ttl: '10 min', wait: '10 min' }, async (lease) => {
+            most = Math.max(most, ++working); // each has b
+            await lease.transaction((tx) => rows(tx, 'INSERT INTO report VALUES ($1)', 'x'));
+            working--;
+        })));
+        assert.deepEqual([most, await value('SELECT count(*)::int FROM report'), await below(name)], [1, 8, 0]);
+    });
+});
+
+test('a wait for several keys that is over, or ended by its signal, leaves nothing', async () => {
+    await one(async ({ il }) => {
+        const name = fresh('several');
+        await il.lease([name, 'b'], { ttl: '10 min' }, async () => {
+            await assert.rejects(il.acquireAll([[name, 'a'], [name, 'b']], { wait: '0.3 s' }), Held);
+            const stop = new AbortController();
+            const waiting = il.acquireAll([[name, 'a'], [name, 'b']], { wait: '10 min', ttl: '10 min', signal: stop.signal });
+            waiting.catch(() => {});
+            stop.abort(new RangeError('told to stop'));
+            await assert.rejects(waiting, RangeError);
+            assert.equal(await below(name), 1);
+        });
+    });
+});
+
 test('atLeast keeps it in the way', async () => {
     await one(async ({ il }) => {
         const key = fresh('tick');

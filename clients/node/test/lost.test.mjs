@@ -63,6 +63,27 @@ test('an acquire that gets no answer at all leaves nothing when it has given up'
     });
 });
 
+test('a connection of our own that is cut while it is made rejects nothing outside of a call', async () => {
+    await behind(async ({ il, between }) => {
+        between.dropNext((bytes) => bytes.includes('typarray')); // postgres.js reads the types of arrays on each new connection
+        await il.lease(fresh('types'), { ttl: '10 min' }, async () => {});
+        assert.equal(between.dropped, false);
+    });
+});
+
+test('connections that the server ends in the moment they are ready', async () => {
+    await behind(async ({ il, rows, between, driver }) => {
+        between.endNext(2);
+        await il.lease(fresh('ready'), { ttl: '10 min' }, async (lease) => {
+            assert.ok(between.ended);
+            if (driver !== 'pg') return; // for connections of the application postgres.js 3.4.9 raises an error outside of any promise
+            between.endNext(1);
+            await lease.transaction((tx) => rows(tx, 'SELECT 1')).catch(() => {});
+            await eventually(() => lease.transaction((tx) => rows(tx, 'SELECT 1')).then(() => between.ended, () => false));
+        });
+    });
+});
+
 test('connections that are cut while it is held are made again by the heartbeat', async () => {
     await behind(async ({ il, between }) => {
         await il.lease(fresh('cut'), { ttl: '3 s' }, async (lease) => {
@@ -75,6 +96,73 @@ test('connections that are cut while it is held are made again by the heartbeat'
             await lease.transaction(async () => {});
         });
     });
+});
+
+test('a heartbeat whose connection dies under way is sent again', async () => {
+    await behind(async ({ il, between }) => {
+        await il.lease(fresh('heartbeat'), { ttl: '3 s' }, async (lease) => {
+            const before = lease.expiresAt;
+            between.dropNext((bytes) => bytes.includes('until'), 2); // the server has renewed it, and nobody learns it
+            await eventually(() => between.dropped);
+            await eventually(() => lease.expiresAt > before);
+            assert.equal(lease.lost, false);
+            await lease.transaction(async () => {});
+        });
+    });
+});
+
+test('an event loop that was blocked for 10 s: the signal is aborted before the work runs a line, a longer lease lives on', async () => {
+    await behind(async ({ il, rows }) => {
+        await run('TRUNCATE effect');
+        const names = [fresh('blocked'), fresh('blocked')];
+        await il.lease(names[1], { ttl: '10 min' }, async (long) => {
+            await assert.rejects(il.lease(names[0], { ttl: '5 s' }, async (short) => {
+                Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10_000);
+                assert.deepEqual([short.signal.aborted, long.signal.aborted], [true, false]);
+                await short.transaction((tx) => rows(tx, `INSERT INTO effect VALUES ('stale')`));
+            }), LeaseLost);
+            await long.transaction((tx) => rows(tx, `INSERT INTO effect VALUES ('long')`));
+        });
+        assert.deepEqual((await admin.query('SELECT holder FROM effect')).rows, [{ holder: 'long' }]);
+    });
+});
+
+test('a clock that jumps an hour ahead and two back neither ends a lease nor keeps it', async () => {
+    const { Date: real } = globalThis;
+    const jump = (milliseconds) => {
+        globalThis.Date = class extends real {
+            constructor(...values) { super(...(values.length ? values : [real.now() + milliseconds])); }
+            static now() { return real.now() + milliseconds; }
+        };
+    };
+    await behind(async ({ il, between }) => {
+        try {
+            await il.lease(fresh('clock'), { ttl: '3 s' }, async (lease) => {
+                for (const milliseconds of [3_600_000, -7_200_000]) {
+                    jump(milliseconds);
+                    const before = lease.expiresAt;
+                    await eventually(() => lease.expiresAt > before);
+                    assert.equal(lease.signal.aborted, false);
+                }
+                await lease.transaction(async () => {});
+                between.set('silent');
+                await aborted(lease.signal); // although the clock is far behind its deadline
+                assert.ok(lease.expiresAt > new Date());
+                between.set('open');
+                throw new RangeError('seen');
+            }).catch((error) => { if (!(error instanceof RangeError)) throw error; });
+        } finally {
+            globalThis.Date = real;
+        }
+    });
+});
+
+test('the processes of a cluster are clients of their own', async () => {
+    await run('CREATE TABLE counter (n int)', 'INSERT INTO counter VALUES (0)');
+    const key = fresh('cluster');
+    const primary = spawn(process.execPath, [new URL('lib/cluster.mjs', import.meta.url).pathname, key], { stdio: 'inherit' });
+    const [code] = await once(primary, 'exit');
+    assert.deepEqual([code, await value('SELECT n FROM counter'), await value('SELECT count(DISTINCT holder)::int FROM effect WHERE holder LIKE $1', '% cluster')], [0, 30, 3]);
 });
 
 for (const mode of ['refuse', 'silent']) {

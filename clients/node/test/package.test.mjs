@@ -40,6 +40,13 @@ import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
 import { interlock, StaleVersion, type Interlock, type Lease } from 'pg-interlock';
+import { InterlockStorage } from 'pg-interlock/node-idempotency';
+import { InterlockPersistenceLayer } from 'pg-interlock/powertools';
+import Redlock, { type Lock } from 'pg-interlock/redlock';
+import { interlockStore } from 'pg-interlock/verrou';
+import { Verrou } from '@verrou/core';
+import { IdempotencyConfig, makeIdempotent } from '@aws-lambda-powertools/idempotency';
+import { Idempotency } from '@node-idempotency/core';
 
 const il = interlock(new pg.Pool());
 const typed: Interlock<pg.PoolClient> = il;
@@ -77,6 +84,14 @@ await js.claim<{ id: number }>('job', { match: { queue: 'mail' } }, async ({ id:
 const edit = await js.edit('page', 1, 'anna', { ttl: '5 min' });
 edit.on('taken', (holder: string) => void holder);
 try { await js.save('page', 1, '7', {}); } catch (error) { if (error instanceof StaleVersion) console.log(error.current?.body, error.version); }
+const { ran } = await js.job('nightly', 'day', { staleAfter: '1 min' }, async (run) => { await run.done(async (tx) => { await tx\`SELECT 1\`; }, run.attempt + 1); });
+for await (const { rows, changes } of il.watch('page')) console.log(ran, rows[0]?.holder, changes.map(({ event }) => event));
+await il.cart('c', 60).confirm((tx) => tx.query('SELECT 1'), { items: [] });
+new Verrou({ default: 'pg', stores: { pg: { driver: interlockStore({ connection: new pg.Pool() }) }, js: { driver: interlockStore({ connection: sql }) } } });
+const lock: Lock = await new Redlock(sql, { retryCount: 1 }).acquire(['a'], 1000);
+await lock.release();
+makeIdempotent(async (order: { id: number }) => order.id, { persistenceStore: new InterlockPersistenceLayer({ pool: new pg.Pool(), scope: 's' }), config: new IdempotencyConfig({}) });
+new Idempotency(new InterlockStorage({ pool: sql, scope: 's' }), {});
 // @ts-expect-error a query of pg is none of postgres.js
 await js.transaction((tx) => tx.query('SELECT 1'));
 // @ts-expect-error the user is required

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import test from 'node:test';
 import { admin, eventually, run, value } from './lib/shop.mjs';
-import { StaleVersion } from 'pg-interlock';
+import { NotEnough, StaleVersion } from 'pg-interlock';
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 const blocks = (language) => [...readme.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1]);
@@ -56,6 +56,37 @@ test('pages: versions, tags, an editor', async () => {
     const edit = await page.openEditor(1, 'anna/1');
     await assert.rejects(page.openEditor(1, 'bert/1'), { holder: 'anna/1' });
     await edit.save({ body: 'by an editor' });
+});
+
+test('the nightly report is made once', async () => {
+    const ran = await Promise.all([1, 2, 3].map(() => page.nightly('2030-02-01')));
+    assert.equal(ran.filter((each) => each.ran).length, 1);
+    assert.deepEqual(await page.nightly('2030-02-01'), { ran: false, outcome: 'completed', result: undefined });
+    assert.equal(await value(`SELECT count(*)::int FROM report WHERE day = '2030-02-01'`), 1);
+});
+
+test('who edits what', async () => {
+    const stop = new AbortController();
+    const shown = [];
+    const showing = page.showEditors(stop.signal, (rows, changes) => shown.push(...changes.map(({ event, row }) => `${event} ${row.holder}`)));
+    const edit = await page.openEditor(1, 'anna/2');
+    await eventually(() => shown.includes('locked anna/2'));
+    await edit.release();
+    await eventually(() => shown.includes('released anna/2'));
+    stop.abort();
+    await showing;
+});
+
+test('a cart, and the buttons of an order', async () => {
+    await run(`INSERT INTO item VALUES (1, 'lamp', 2), (2, 'bulb', 1)`, 'INSERT INTO orders (id) VALUES (17)');
+    await page.checkout('cart 1', [{ item: 1, amount: 1 }, { item: 2, amount: 1 }]);
+    const error = await page.checkout('cart 2', [{ item: 1, amount: 1 }, { item: 2, amount: 1 }]).catch((raised) => raised);
+    assert.ok(error instanceof NotEnough);
+    assert.deepEqual([error.short.map(({ key }) => key), (await admin.query('SELECT item FROM order_line ORDER BY item')).rows], [[2], [{ item: 1 }, { item: 2 }]]);
+    assert.deepEqual(await page.buttons(17), [{ state: 'paid', allowed: false, reason: 'nothing is paid' }, { state: 'cancelled', allowed: true, reason: null }]);
+    await assert.rejects(page.pay(17, null), { reason: 'nothing is paid' });
+    await page.pay(17, 5);
+    await assert.rejects(page.pay(17, 5), { state: 'paid' });
 });
 
 test('a worker', async () => {

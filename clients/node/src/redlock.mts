@@ -1,0 +1,2 @@
+export * from './redlock.js';
+export { Redlock as default } from './redlock.js';
