@@ -1,0 +1,184 @@
+# Made from _async/interlock.py by to_sync.py.
+"""Interlock(pool): all of it on one pool."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import uuid
+from collections.abc import Iterator, Callable
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Generic, TypeVar, Union, overload
+
+from psycopg import Connection
+
+from ..errors import Held, interlock_errors
+from ..results import LeaseInTheWay, Once
+from ..values import Duration, Key, key_text, seconds, seconds_text, time_of
+from .acquire import Wanted, acquire
+from .driver import Driver, Pool, Psycopg, Tx
+from .lease import Lease
+from .once import once
+from .own import Own
+from .tickets import Tickets
+
+T = TypeVar("T")
+
+
+class Interlock(Generic[Tx]):
+    """The client of pg_interlock on a pool of psycopg_pool, or on one connection, which one caller uses at a time.
+
+    It opens up to three connections of its own: for heartbeats, for other calls of leases, and to listen. They have the options of
+    the pool. `own` is another conninfo for them: needed where the pool goes through a pooler in transaction mode. `name` is what
+    views show of this program, by default the name of the host.
+    """
+
+    @overload
+    def __init__(
+        self: Interlock[Connection[Any]],
+        pool: Union[Pool, Connection[Any]],
+        *,
+        own: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        ...
+
+    @overload
+    def __init__(self, pool: Driver[Tx], *, name: str | None = None) -> None:
+        ...
+
+    def __init__(self, pool: Any, *, own: str | None = None, name: str | None = None) -> None:
+        self._driver: Driver[Tx] = pool if hasattr(pool, "within") else Psycopg(pool, own)
+        self._name = name or socket.gethostname()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._owned = Own(self._driver.connect)
+        self._awaited = Tickets(self._owned)
+
+    def _own(self) -> tuple[Own, Tickets]:
+        if self._process != os.getpid():  # it was forked: the connections are the parent's
+            self._begin()
+        return self._owned, self._awaited
+
+    # --- Leases ---
+
+    @contextmanager
+    def lease(
+        self,
+        key: Key,
+        ttl: Duration = 30,
+        *,
+        wait: Duration = 0,
+        at_least: Duration | None = None,
+        limit: Duration | None = None,
+        mode: str = "exclusive",
+        name: str | None = None,
+    ) -> Iterator[Lease[Tx]]:
+        """A block under a lease that is renewed at half of its ttl, and released at the end. Raises Held when the wait is over, and
+        LeaseLost at the end of a block whose lease was lost."""
+        with self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, name=name) as lease:
+            yield lease
+
+    @contextmanager
+    def try_lease(
+        self,
+        key: Key,
+        ttl: Duration = 30,
+        *,
+        wait: Duration = 0,
+        at_least: Duration | None = None,
+        limit: Duration | None = None,
+        mode: str = "exclusive",
+        name: str | None = None,
+    ) -> Iterator[Lease[Tx] | None]:
+        """As lease(), with None instead of Held."""
+        try:
+            lease = self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, name=name)
+        except Held:
+            yield None
+            return
+        with lease:
+            yield lease
+
+    def acquire(
+        self,
+        key: Key,
+        ttl: Duration = 30,
+        *,
+        wait: Duration = 0,
+        at_least: Duration | None = None,
+        limit: Duration | None = None,
+        mode: str = "exclusive",
+        name: str | None = None,
+    ) -> Lease[Tx]:
+        """The lease alone: call release().
+
+        ttl: how long it lives without a renewal. wait: how long to wait for it at most; a wait needs no connection. at_least: how
+        long it stays in the way although it is released, at most ttl. limit: how long it is renewed at most, for work that may never
+        end. mode: 'shared' excludes only 'exclusive'. name: what views show of the holder; the process and a random part are added.
+        """
+        own, tickets = self._own()
+        text, length = key_text(key), seconds(ttl)
+        # The name is of this call alone: an answer that was lost is asked for again by it.
+        holder = f"{name or self._name} {os.getpid()} {uuid.uuid4().hex[:8]}"
+        wanted = Wanted(text, holder, length, seconds(wait), seconds_text(at_least), mode)
+        until = float("inf") if limit is None else seconds(limit)
+        granted = acquire(own, tickets, wanted)
+        return Lease(self._driver, own, text, holder, length, until, granted)
+
+    def lookup(self, key: Key) -> LeaseInTheWay | None:
+        """Which lease keeps the key from being acquired; None if nothing does."""
+        with interlock_errors():
+            rows = self._driver.query(
+                """SELECT blocks_key, mode, holder, to_jsonb(since)#>>'{}' AS since, to_jsonb(expires_at)#>>'{}' AS expires_at,
+                       to_json(pinned_by)::text AS pinned_by
+                     FROM interlock.lease_of(%s::text)""",
+                (key_text(key),),
+            )
+        if not rows:
+            return None
+        row = rows[0]
+        since, expires_at = time_of(row["since"]), time_of(row["expires_at"])
+        return LeaseInTheWay(row["blocks_key"], row["mode"], row["holder"], since, expires_at, json.loads(row["pinned_by"] or "[]"))
+
+    # --- Transactions and idempotency ---
+
+    @contextmanager
+    def transaction(self, isolation: str | None = None) -> Iterator[Tx]:
+        """BEGIN, the block, COMMIT. Errors of conflicts are classes of this package."""
+        with interlock_errors():
+            with self._driver.transaction(isolation) as tx:
+                yield tx
+
+    def once(
+        self,
+        scope: str,
+        key: Key,
+        request: Any,
+        work: Callable[[Tx], T],
+        *,
+        wait: Duration = 0,
+        ttl: Duration | None = None,
+    ) -> Once[T]:
+        """The work once for the key, in one transaction with its result: what is written with its argument happens once or not at all.
+
+        `request` tells another request under the same key; None is not compared. Work that raises leaves nothing, and the key is
+        free. `wait` is for another call with the key, to get its result; it occupies a connection. Raises InProgress, Mismatch,
+        Failed.
+        """
+        return once(self._driver, scope, key, request, work, wait, ttl)
+
+    def close(self) -> None:
+        """Ends our own connections. The pool stays open."""
+        own, _ = self._own()
+        own.close()
+
+    def __enter__(self) -> Interlock[Tx]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
