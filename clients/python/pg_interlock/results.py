@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Generic, TypeVar
 
 from .values import JsonRow, RowKey, Version
@@ -94,7 +95,16 @@ class Item:
     rel: str
     key: RowKey
     column: str
-    amount: object
+    amount: int | Decimal
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Items that are held under one token."""
+
+    token: int
+    items: tuple[Item, ...]
+    expires_at: datetime
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ Key = Union[str, Sequence[object]]
 RowKey = Union[str, int, UUID, date, Mapping[str, Any]]
 """The key of a row: a value of the primary key, or a mapping with the columns of any unique key."""
 
-Version = Union[int, datetime]
-"""A version of a row: an int of a counter, an aware datetime of a time."""
+Version = Union[int, datetime, str]
+"""A version of a row: an int of a counter, an aware datetime of a time, the text of a time without a time zone. What is given may be
+the text of any of them, such as that of a form."""
 
 JsonRow = dict[str, Any]
 """A row as JSON: numeric columns are Decimal, floating point columns are float, times and uuids are text."""
@@ -107,8 +108,8 @@ def shown_key(key: RowKey) -> str:
     return to_json(key) if isinstance(key, Mapping) else key_value(key)
 
 
-def version_text(version: Version | str) -> str:
-    """The version as text. An int, a datetime, or the text that a form has sent back."""
+def version_text(version: Version) -> str:
+    """The version as text, for the server."""
     if isinstance(version, datetime):
         if version.tzinfo is None:
             raise ValueError(f"the version {version} has no time zone")
@@ -122,7 +123,9 @@ def version_of(text: str | None) -> Version | None:
     """A version as the server writes it."""
     if text is None:
         return None
-    return int(text) if re.fullmatch(r"-?\d+", text) else time_of(text)
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    return time_of(text) if re.search(r"[+-]\d{2}(:\d{2})?$", text) and ":" in text else text
 
 
 def time_of(text: str) -> datetime:

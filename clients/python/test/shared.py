@@ -47,12 +47,24 @@ def held():
     return value(HELD)
 
 
+LISTENERS = "FROM pg_stat_activity WHERE usename = 'app' AND (query LIKE 'LISTEN%' OR query = 'SELECT 1')"
+
+
+def listening():
+    """Whether a connection of the package listens."""
+    return value(f"SELECT count(*) {LISTENERS}") == 1
+
+
+def deafen():
+    run(f"SELECT pg_terminate_backend(pid, 100000) {LISTENERS}")
+
+
 def fresh(name):
     """A name that no other test has."""
     return f"{name} {os.getpid()} {next(_names)}"
 
 
-LATEST = 180  # seconds, for as long as the whole suite may take
+LATEST = int(os.environ.get("LATEST", 180))  # seconds, for as long as the whole suite may take
 
 
 def wait_until(condition):

@@ -11,7 +11,7 @@ from time import monotonic
 
 from ..errors import Held, interlock_errors, is_lost_connection
 from ..values import Row, time_of
-from .io import sleep
+from .io import sleep, unbroken
 from .own import Own
 from .tickets import Tickets
 

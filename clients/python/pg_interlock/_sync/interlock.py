@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import uuid
-from collections.abc import Iterator, Callable
+from collections.abc import Iterator, Callable, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Generic, TypeVar, Union, overload
@@ -15,14 +15,21 @@ from typing import Any, Generic, TypeVar, Union, overload
 from psycopg import Connection
 
 from ..errors import Held, interlock_errors
-from ..results import LeaseInTheWay, Once
-from ..values import Duration, Key, key_text, seconds, seconds_text, time_of
+from ..results import Editing, LeaseInTheWay, Once, Reservation, Updated, Versioned
+from ..values import Duration, JsonRow, Key, RowKey, Version, key_text, seconds, seconds_text, time_of
 from .acquire import Wanted, acquire
+from .cart import Cart
+from .claim import Job, Worker, ClaimOptions
 from .driver import Driver, Pool, Psycopg, Tx
+from .edit import Edit, begin
+from .etag import Etag
 from .lease import Lease
 from .once import once
 from .own import Own
+from .rows import Rows
+from .states import States
 from .tickets import Tickets
+from .watch import watch
 
 T = TypeVar("T")
 
@@ -51,6 +58,7 @@ class Interlock(Generic[Tx]):
 
     def __init__(self, pool: Any, *, own: str | None = None, name: str | None = None) -> None:
         self._driver: Driver[Tx] = pool if hasattr(pool, "within") else Psycopg(pool, own)
+        self._rows = Rows(self._driver.query)
         self._name = name or socket.gethostname()
         self._begin()
 
@@ -171,6 +179,82 @@ class Interlock(Generic[Tx]):
         Failed.
         """
         return once(self._driver, scope, key, request, work, wait, ttl)
+
+    # --- Rows ---
+
+    def read(self, rel: str, key: RowKey) -> Versioned:
+        """The row and its version. Raises NotFound."""
+        return self._rows.read(rel, key)
+
+    def save(
+        self, rel: str, key: RowKey, version: Version, changes: Mapping[str, Any], *, base: Mapping[str, Any] | None = None
+    ) -> Version:
+        """Changes a row if its version is the one that was read, and returns the new one. With `base`, the row as it was read,
+        columns that only one side has changed are merged. Raises StaleVersion with the row of now, NotFound."""
+        return self._rows.save(rel, key, version, changes, base)
+
+    def update(
+        self, rel: str, key: RowKey, change: Callable[[JsonRow], Mapping[str, Any] | None], *, attempts: int = 20
+    ) -> Updated:
+        """Reads a row, changes it, and again if another writer was faster. For programs: a person decides after a conflict. `change`
+        returns columns and their values, or None to change nothing."""
+        return self._rows.update(rel, key, change, attempts)
+
+    def etag(self, rel: str) -> Etag:
+        """What GET, PUT and DELETE of a versioned row answer, with ETag, If-Match and If-None-Match."""
+        return Etag(rel, self._rows, self._driver.query)
+
+    def lock(self, rel: str, key: RowKey, holder: str, ttl: Duration | None = None, *, reason: str | None = None) -> Edit:
+        """As edit(), without a block: call save() or release()."""
+        return begin(self._driver.query, self._rows, rel, key, holder, ttl, reason)
+
+    @contextmanager
+    def edit(self, rel: str, key: RowKey, holder: str, ttl: Duration | None = None, *, reason: str | None = None) -> Iterator[Edit]:
+        """A block in which the row is locked for editing. Use user and tab as the holder, such as 'anna/7f3a'. Raises MarkerHeld
+        with the name of who edits it, NotFound."""
+        with self.lock(rel, key, holder, ttl, reason=reason) as edit:
+            yield edit
+
+    def watch(self, rel: str, *, every: Duration = 30) -> Iterator[list[Editing]]:
+        """Who edits what: the rows of the table that are held now, and again after each change. With `notify => 'on'` of the marker a
+        change is seen at once, else after `every`. It needs no connection while nothing changes."""
+        return watch(self._driver.query, self._own()[0], rel, seconds(every))
+
+    def claim(
+        self,
+        rel: str,
+        handle: Callable[[Job[Tx]], Mapping[str, Any] | None],
+        *,
+        match: Mapping[str, Any] | None = None,
+        order: str | None = None,
+        ttl: Duration | None = None,
+        concurrency: int = 1,
+        every: Duration = 1,
+        channel: str | None = None,
+        name: str | None = None,
+        on_error: Callable[[Exception, JsonRow], None] | None = None,
+    ) -> Worker[Tx]:
+        """A worker: run() claims rows of a table with markers and calls `handle` for each, until stop().
+
+        A job whose handler has not called done() or release() ends with it: None deletes the row, a mapping is saved in it. A job that
+        raises stays hidden until its deadline, and is then tried again; on_error(error, row) is called, or the error is logged.
+
+        match: columns of the rows and their values. order: the column whose least value comes first. ttl: how long a job is hidden
+        without a sign of life. concurrency: how many jobs at once. every: how often to query for new rows while there are none.
+        channel: a NOTIFY on it says that there are new rows.
+        """
+        options = ClaimOptions(
+            match or {}, order, seconds_text(ttl), concurrency, seconds(every), channel, name or self._name, on_error
+        )
+        return Worker(self._driver, self._own()[0], self._rows, rel, handle, options)
+
+    def cart(self, holder: str, ttl: Duration, reservations: Sequence[Reservation] = ()) -> Cart[Tx]:
+        """Stock that is held for a cart until a deadline, ttl from now. `reservations` are those of an earlier one."""
+        return Cart(self._driver, holder, ttl, reservations)
+
+    def states(self, rel: str, column: str | None = None) -> States:
+        """Transitions of a table. Name the column if it has several with states."""
+        return States(self._driver.query, self._rows, rel, column)
 
     def close(self) -> None:
         """Ends our own connections. The pool stays open."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -20,9 +21,8 @@ Connect = Callable[[], Connection[Any]]
 
 class Own:
     def __init__(self, connect: Connect) -> None:
-        self._connect = connect
         self._renewals, self._calls = Line(connect), Line(connect)
-        self._listeners: set[Listener] = set()
+        self.listener = Listener(connect)
 
     def renew(self, sql: str, values: Sequence[Any], limit: float) -> list[Row]:
         """A statement that prolongs something. No other call waits on its connection."""
@@ -31,15 +31,8 @@ class Own:
     def query(self, sql: str, values: Sequence[Any], limit: float) -> list[Row]:
         return self._calls.ask(sql, values, limit)
 
-    def listen(self, channel: str, hear: Callable[[str], None], ready: Callable[[], None]) -> Listener:
-        listener = Listener(self._connect, channel, hear, ready)
-        self._listeners.add(listener)
-        return listener
-
     def close(self) -> None:
-        for listener in list(self._listeners):
-            listener.stop()
-        self._listeners.clear()
+        self.listener.stop()
         self._renewals.close()
         self._calls.close()
 
@@ -76,40 +69,94 @@ class Line:
             self._connection = None
 
 
-class Listener:
-    """Hears a channel until stop(). `ready` is called after each connect, because what was sent before may be lost."""
+@dataclass(eq=False)
+class Subscription:
+    """`hear` gets the payload of each notification. `ready` is called when the server listens, also after each reconnect, because
+    what was sent before may be lost."""
 
-    def __init__(self, connect: Connect, channel: str, hear: Callable[[str], None], ready: Callable[[], None]) -> None:
-        self._connect, self._channel, self._hear, self._ready = connect, channel, hear, ready
-        self._stopped = Event()
-        self._running = Running(self._run)
+    channel: str
+    hear: Callable[[str], None]
+    ready: Callable[[], None]
+
+
+class Listener:
+    """One connection that listens for all who wait. It is closed some time after the last of them has left."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._lock = Lock()
+        self._subscriptions: set[Subscription] = set()
+        self._channels: set[str] = set()
+        """Those that the connection listens to."""
+        self._woken = Event()
+        self._stopped = False
+        self._running: Running | None = None
+
+    def subscribe(self, subscription: Subscription) -> None:
+        with self._lock:
+            self._subscriptions.add(subscription)
+            if self._running is None:
+                self._stopped = False
+                self._running = Running(self._run)
+            listening = subscription.channel in self._channels
+        if listening:
+            subscription.ready()
+        self._woken.set()
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        with self._lock:
+            self._subscriptions.discard(subscription)
 
     def stop(self) -> None:
-        self._stopped.set()
-        self._running.join(5)
+        self._stopped = True
+        self._woken.set()
+        with self._lock:
+            running = self._running
+        if running is not None:
+            running.join(5)
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
+        while not self._is_over():
             with suppress(Exception):
                 self._listen()
-            self._stopped.wait(0.5)
+            self._woken.clear()
+            self._woken.wait(0 if self._stopped else 0.5)
+
+    def _is_over(self) -> bool:
+        with self._lock:
+            self._channels = set()
+            if self._stopped or not self._subscriptions:
+                self._running = None
+            return self._running is None
 
     def _listen(self) -> None:
         connection = self._connect()
         try:
             connection.add_notify_handler(self._heard)
-            self._ask(connection, f"LISTEN {self._channel}")
-            self._ready()
-            while not self._stopped.is_set():
+            while self._subscriptions and not self._stopped:
+                self._woken.clear()
+                self._listen_to_new(connection)
                 # A connection whose other end is gone says nothing. The statement finds that, and takes notifications in.
-                readable(connection, 30, self._stopped)
+                readable(connection, 30, self._woken)
                 self._ask(connection, "SELECT 1")
         finally:
             connection.close()
+
+    def _listen_to_new(self, connection: Connection[Any]) -> None:
+        for channel in {each.channel for each in list(self._subscriptions)} - self._channels:
+            quoted = channel.replace('"', '""')
+            self._ask(connection, f'LISTEN "{quoted}"')
+            with self._lock:
+                self._channels.add(channel)
+                new = [each for each in self._subscriptions if each.channel == channel]
+            for each in new:
+                each.ready()
 
     def _ask(self, connection: Connection[Any], sql: str) -> None:
         with limited(connection, 10):
             connection.execute(sql)
 
     def _heard(self, notice: Notify) -> None:
-        self._hear(notice.payload)
+        for each in list(self._subscriptions):
+            if each.channel == notice.channel:
+                each.hear(notice.payload)

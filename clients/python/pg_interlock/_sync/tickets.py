@@ -4,21 +4,29 @@
 from __future__ import annotations
 
 from .io import Event, Lock
-from .own import Listener, Own
+from .own import Own, Subscription
 
 
 class Tickets:
     def __init__(self, own: Own) -> None:
-        self._own = own
+        self._listener = own.listener
+        self._subscription = Subscription("interlock_lease", self._call, self._call_all)
         self._lock = Lock()
+        self._waiters = 0
         self._called: dict[str, Event] = {}
-        self._listener: Listener | None = None
 
     def enter(self) -> None:
-        """Before the first question: somebody waits."""
+        """Somebody waits."""
         with self._lock:
-            if self._listener is None:
-                self._listener = self._own.listen("interlock_lease", self._call, self._call_all)
+            self._waiters += 1
+            if self._waiters == 1:
+                self._listener.subscribe(self._subscription)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._waiters -= 1
+            if self._waiters == 0:
+                self._listener.unsubscribe(self._subscription)
 
     def expect(self, ticket: str) -> Event:
         """The event of the ticket. Ask the server again after this call: the ticket may have been called before."""
