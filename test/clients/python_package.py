@@ -2,6 +2,7 @@
 # that. Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
 #
 # needs: python3-build python3-setuptools python3-wheel python3-venv python3-psycopg python3-psycopg-pool
+# needs: python3-fastapi python3-starlette python3-django python3-psycopg2 python3-sqlalchemy
 
 import os
 import pathlib
