@@ -129,7 +129,7 @@ static bool read_event(const Trigger* trigger, const CallShape& shape, ChildEven
 }
 
 bool read_settings(const Trigger* trigger, ChildSettings* settings) {
-    if (trigger->tgqual == nullptr || trigger->tgnargs != 0)
+    if (trigger->tgqual == nullptr || argument_count(trigger) > 0)
         return false;
     const FuncExpr* call = call_in_when(static_cast<Node*>(stringToNode(trigger->tgqual)));
     return call != nullptr && read_call(call, PRS2_OLD_VARNO, PRS2_NEW_VARNO, &settings->call) &&
