@@ -3,7 +3,7 @@
 # A scenario counts in the data what was lost after a load without the extension and after the same load with it, says
 # both, and adds a row to the summary. What it needs is in work.sh, its tables and loads are in load/.
 
-SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows blind_updates children flash_sale carts"
+SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows blind_updates children flash_sale carts imports"
 
 two_administrators() {
     heading "1. Two administrators edit one configuration row"
@@ -445,4 +445,24 @@ carts() {
         "that their cart has ended; $(ask "SELECT count(*) FROM interlock.escrow_check('item') WHERE difference = 0") of 6 counters are proved"
     row "pieces of ended carts sold twice" "$without of $pieces" "$(ask "$oversold")"
     lose "$(ask "SELECT abs(600 - $left - $sold)")"
+}
+
+imports() {
+    heading "18. Four editors correct prices while a catalog of 400 articles is imported"
+    note "the import sends the same rows each time; an editor's correction is to stay"
+    local lost="SELECT count(*) FROM lost" numbers="SELECT count(*) FROM corrected"
+    new_database imports
+    load imports_without
+    local without=$(ask "$lost") corrections=$(ask "$numbers")
+    say "without: of $corrections articles with a correction $without have the price of the import again"
+
+    new_database imports "SELECT interlock.grant_writer('editor', 'public'), interlock.grant_writer('importer', 'public');
+        SELECT interlock.enable_versioning('article', unchanged => 'keep'),
+            interlock.own_columns('article', 'editor', '{price}', 'skip', once_changed => true)"
+    load imports_with
+    local moved=$(ask "SELECT count(*) FROM article WHERE version > 1 AND id NOT IN (SELECT id FROM corrected)")
+    say "with: $(ask "$lost") of $(ask "$numbers") have; $(ask "SELECT coalesce(sum(row_count), 0) FROM interlock.skipped_writes") times the import" \
+        "left a correction as it was; it moved the version of $moved rows that it did not change"
+    row "corrections lost" "$without of $corrections" "$(ask "$lost")"
+    lose "$moved"
 }
