@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import { acquire, acquireAll } from './acquire.js';
 import { Cart, type Reserved } from './cart.js';
 import { claim, type ClaimOptions, type Handler } from './claim.js';
-import { driverOf, type AnyPool, type Driver, type Own, type Query, type TransactionOptions } from './driver.js';
+import { driverOf, type Adapter, type AnyPool, type Driver, type Own, type Query, type TransactionOptions } from './driver.js';
 import type { PgPool } from './driver_pg.js';
 import type { PostgresSql } from './driver_postgres.js';
 import { Edit, type EditOptions } from './edit.js';
@@ -258,6 +258,8 @@ export class Interlock<Tx> implements AsyncDisposable {
 /** The client of pg_interlock on a Pool of pg, or on sql = postgres() of postgres.js. */
 export function interlock<Client>(pool: PgPool<Client>, options?: Options<PgPool<Client>>): Interlock<Client>;
 export function interlock<Tx>(sql: PostgresSql<Tx>, options?: Options<PostgresSql<Tx>>): Interlock<Tx>;
+/** On the transactions of an ORM, with a pool of pg or postgres.js for its own connections. */
+export function interlock<Tx>(orm: Adapter<Tx>, options: Options<PgPool<any> | PostgresSql<any>> & { own: PgPool<any> | PostgresSql<any> }): Interlock<Tx>;
 export function interlock<Tx>(pool: AnyPool<Tx>, options?: Options<any>): Interlock<Tx> {
     return new Interlock(pool, options);
 }
