@@ -131,39 +131,79 @@ COMMENT ON FUNCTION interlock.delete_row(regclass, "any", text) IS
 'As delete_row(regclass, text, text), for a key of another type.';
 
 CREATE FUNCTION interlock.save_row(
-    rel regclass, key text, holder text, changes jsonb, expected bigint = NULL) RETURNS bigint
+    rel regclass, key text, holder text, changes jsonb, expected bigint = NULL, keep boolean = false) RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.save_row(
-    rel regclass, key "any", holder text, changes jsonb, expected bigint = NULL) RETURNS bigint
+    rel regclass, key "any", holder text, changes jsonb, expected bigint = NULL, keep boolean = false) RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.save_row(
-    rel regclass, key text, holder text, changes jsonb, expected timestamptz) RETURNS timestamptz
+    rel regclass, key text, holder text, changes jsonb, expected timestamptz, keep boolean = false) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.save_row(
-    rel regclass, key "any", holder text, changes jsonb, expected timestamptz) RETURNS timestamptz
+    rel regclass, key "any", holder text, changes jsonb, expected timestamptz, keep boolean = false) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.save_row(
-    rel regclass, key text, holder text, changes jsonb, expected text) RETURNS text
+    rel regclass, key text, holder text, changes jsonb, expected text, keep boolean = false) RETURNS text
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.save_row(
-    rel regclass, key "any", holder text, changes jsonb, expected text) RETURNS text
+    rel regclass, key "any", holder text, changes jsonb, expected text, keep boolean = false) RETURNS text
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, bigint) IS
+COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, bigint, boolean) IS
 'Writes the changes and releases the marker in one step, if the holder still has it and the version is still the expected one;
-a null version is not compared. It moves the version without changes, too. Returns the new version; null for a table without versions, or versioned by a timestamp.
+a null version is not compared. keep: the marker stays, and its deadline moves to the table''s ttl from now and never nearer. It moves the version
+without changes, too. Returns the new version; null for a table without versions, or versioned by a timestamp.
 Errors: IL005 marker not held, IL001 version conflict, P0002 no such row, 42804 a version of another type, and those of
 versioned_update for the changes.';
-COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, bigint) IS
-'As save_row(regclass, text, text, jsonb, bigint), for a key of another type.';
-COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, timestamptz) IS
-'As save_row(regclass, text, text, jsonb, bigint), for a table versioned by a timestamp.';
-COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, timestamptz) IS
-'As save_row(regclass, text, text, jsonb, bigint), for a key of another type and a table versioned by a timestamp.';
-COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, text) IS
-'As save_row(regclass, text, text, jsonb, bigint), with the version as text: for parameters without a type, and for
+COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, bigint, boolean) IS
+'As save_row(regclass, text, text, jsonb, bigint, boolean), for a key of another type.';
+COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, timestamptz, boolean) IS
+'As save_row(regclass, text, text, jsonb, bigint, boolean), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, timestamptz, boolean) IS
+'As save_row(regclass, text, text, jsonb, bigint, boolean), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, text, boolean) IS
+'As save_row(regclass, text, text, jsonb, bigint, boolean), with the version as text: for parameters without a type, and for
 timestamps that a client would round.';
-COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, text) IS
-'As save_row(regclass, text, text, jsonb, text), for a key of another type.';
+COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, text, boolean) IS
+'As save_row(regclass, text, text, jsonb, text, boolean), for a key of another type.';
+
+CREATE FUNCTION interlock.try_save_row(
+    rel regclass, key text, holder text, changes jsonb, expected bigint = NULL, keep boolean = false,
+    OUT outcome text, OUT version bigint, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_save_row(
+    rel regclass, key "any", holder text, changes jsonb, expected bigint = NULL, keep boolean = false,
+    OUT outcome text, OUT version bigint, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_save_row(
+    rel regclass, key text, holder text, changes jsonb, expected timestamptz, keep boolean = false,
+    OUT outcome text, OUT version timestamptz, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_save_row(
+    rel regclass, key "any", holder text, changes jsonb, expected timestamptz, keep boolean = false,
+    OUT outcome text, OUT version timestamptz, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_save_row(
+    rel regclass, key text, holder text, changes jsonb, expected text, keep boolean = false,
+    OUT outcome text, OUT version text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_save_row(
+    rel regclass, key "any", holder text, changes jsonb, expected text, keep boolean = false,
+    OUT outcome text, OUT version text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_save_row(regclass, text, text, jsonb, bigint, boolean) IS
+'As save_row, but returns what happened. Outcomes: saved (version is the new one), conflict (the marker stays), lost (the holder has the marker
+no more), not_found. After conflict and lost, version and current are the row as it is now, as far as the caller may read it.';
+COMMENT ON FUNCTION interlock.try_save_row(regclass, "any", text, jsonb, bigint, boolean) IS
+'As try_save_row(regclass, text, text, jsonb, bigint, boolean), for a key of another type.';
+COMMENT ON FUNCTION interlock.try_save_row(regclass, text, text, jsonb, timestamptz, boolean) IS
+'As try_save_row(regclass, text, text, jsonb, bigint, boolean), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_save_row(regclass, "any", text, jsonb, timestamptz, boolean) IS
+'As try_save_row(regclass, text, text, jsonb, bigint, boolean), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_save_row(regclass, text, text, jsonb, text, boolean) IS
+'As try_save_row(regclass, text, text, jsonb, bigint, boolean), with the version as text: for parameters without a type, and for
+timestamps that a client would round.';
+COMMENT ON FUNCTION interlock.try_save_row(regclass, "any", text, jsonb, text, boolean) IS
+'As try_save_row(regclass, text, text, jsonb, text, boolean), for a key of another type.';
 
 CREATE TABLE interlock.row_lock_audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

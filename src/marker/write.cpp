@@ -219,17 +219,22 @@ bool delete_marked(const MarkedRow& row) {
     return write_row(write);
 }
 
-bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
-                 int64* version) {
+// The statements differ in SET, and so in their plans.
+bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected, bool keep,
+                 int64* version, bool* was_suppressed) {
     const version::Versioning* versioning = version::versioning_of(row.info);
-    VerbCall verb = verb_call(row, Verb::kRelease, row.marker->ttl);
+    VerbCall verb = verb_call(row, keep ? Verb::kTouch : Verb::kRelease, row.marker->ttl);
     RowWrite write(keyed(row), expected != nullptr ? PlanKind("marker_save_versioned")
                                                    : PlanKind("marker_save"));
     write.verb = &verb;
+    write.lock_first = keep; // a new deadline could not be taken back
     write.set(changes);
     if (changes.count == 0 && versioning != nullptr)
         write.keep(versioning->column); // a save moves it, also one without changes
-    set_status(&write, row.marker, 0);
+    if (keep)
+        set_until(&write, row.marker, verb.until);
+    else
+        set_status(&write, row.marker, 0);
     require_held(&write, row);
     if (expected != nullptr)
         write.require(version::has_version(&write.terms, versioning, *expected));
@@ -237,7 +242,9 @@ bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expe
         write.returns(versioning->column);
     NullableDatum stored;
     version::VersionAfterWrite after(1);
-    if (!write_row(write, &stored))
+    bool saved = write_row(write, &stored);
+    *was_suppressed = write.was_suppressed;
+    if (!saved)
         return false;
     if (versioning != nullptr)
         *version = after.version(

@@ -44,9 +44,10 @@ bool hand_over_marker(const MarkedRow& row, const char* to_holder, int64 ttl, Ti
 // Deletes the row if row.holder holds it.
 bool delete_marked(const MarkedRow& row);
 
-// Writes the changes and releases the marker if row.holder holds it, and if `expected` is null or
-// is the row's version. *version gets the new version if the table has versions.
-bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
-                 int64* version);
+// Writes the changes if row.holder holds the marker, and if `expected` is null or is the row's
+// version. It releases the marker, or with `keep` it moves the deadline as touch_marker() does and
+// never to an earlier time. *version gets the new version if the table has versions.
+bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected, bool keep,
+                 int64* version, bool* was_suppressed);
 
 } // namespace interlock::marker
