@@ -1,8 +1,8 @@
 // The edit of a row: locked for its holder, touched while there is activity, saved or released.
 
 import { EventEmitter } from 'node:events';
-import type { Query } from './driver.js';
-import { asInterlockError, MarkerHeld, MarkerLost, StaleVersion } from './errors.js';
+import type { Query, Row } from './driver.js';
+import { MarkerHeld, MarkerLost } from './errors.js';
 import { notFound, Rows, shownKey, versionText } from './rows.js';
 import { clamped } from './timing.js';
 import { rowKey, seconds, toJson, type Duration, type JsonRow, type RowKey, type Version } from './values.js';
@@ -19,6 +19,13 @@ export interface EditOptions {
     takeOver?: string;
 }
 
+export interface EditSaveOptions {
+    /** The marker stays: an autosave. Its deadline moves to the table's ttl from now. */
+    keep?: boolean;
+    /** The version that the editor began with, by default that of the row when it was locked, or of the last save. */
+    expected?: Version | number | bigint | null;
+}
+
 interface Events {
     /** The time without activity is over, or the row was released by another call. */
     lost: [];
@@ -31,15 +38,16 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
     readonly rel: string;
     readonly key: RowKey;
     readonly holder: string;
-    /** The row when it was locked, and its version; undefined and null if the table has no version or no key to read it by. */
+    /** The row when it was locked. */
     readonly row: JsonRow;
-    readonly version: Version | null;
     /** From whom it was taken over. */
     readonly takenFrom: string | null;
     readonly #query: Query;
     readonly #rows: Rows;
     readonly #ttl: number | undefined;
     readonly #stop = new AbortController();
+    #version: Version | null;
+    #saving: Promise<unknown> = Promise.resolve();
     #expiresAt: Date;
     #length: number; // milliseconds
     #touched: number; // by our clock, before the request
@@ -55,7 +63,7 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
         this.key = locked.key;
         this.holder = locked.holder;
         this.row = locked.row;
-        this.version = locked.version;
+        this.#version = locked.version;
         this.takenFrom = locked.takenFrom;
         this.#ttl = locked.ttl;
         this.#expiresAt = locked.expiresAt;
@@ -90,6 +98,9 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
         });
     }
 
+    /** The version when it was locked, or that of the last save; null if the table has none. */
+    get version(): Version | null { return this.#version; }
+
     /** When others may take the row, by the server's clock. */
     get expiresAt(): Date { return this.#expiresAt; }
 
@@ -107,28 +118,13 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
     }
 
     /**
-     * Writes the changes and releases the row. `expected` is the version that the editor began with, by default that of the
-     * row when it was locked. Throws StaleVersion with the row of now: the marker stays then; MarkerLost.
+     * Writes the changes and releases the row, or keeps it. Throws StaleVersion, after which the marker stays, and MarkerLost, each
+     * with the row of now. Saves are sent one after the other, so that one that begins meanwhile is not stale by the first.
      */
-    async save(changes: object, expected: Version | number | bigint | null = this.version): Promise<Version | null> {
-        const named = rowKey(this.key, '$2');
-        try {
-            const [row] = await this.#query(
-                `SELECT interlock.save_row($1::text::regclass, ${named.sql}, $3::text, $4::text::jsonb, ${expected === null ? '' : '$5::text'})::text AS version`
-                    .replace(', )', ')'),
-                [this.rel, named.value, this.holder, toJson(changes), ...(expected === null ? [] : [versionText(expected)])]);
-            this.#end();
-            return row!.version ?? null;
-        } catch (raised) {
-            const error = asInterlockError(raised);
-            if (error instanceof MarkerLost) await this.#lose();
-            if (error instanceof StaleVersion) {
-                const found = await this.#rows.find(this.rel, this.key).catch(() => undefined);
-                if (found) error.current = found.row;
-                if (found?.version) error.version = found.version;
-            }
-            throw error;
-        }
+    save(changes: object, options: EditSaveOptions = {}): Promise<Version | null> {
+        const saved = this.#saving.then(() => this.#save(changes, options));
+        this.#saving = saved.catch(() => {});
+        return saved;
     }
 
     /** Releases the row without a change. False: it was no longer held. */
@@ -142,6 +138,22 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
 
     async [Symbol.asyncDispose](): Promise<void> {
         await this.release().catch(() => {}); // it ends by itself
+    }
+
+    async #save(changes: object, { expected = this.#version, keep = false }: EditSaveOptions): Promise<Version | null> {
+        const named = rowKey(this.key, '$2');
+        const [row] = await this.#query(
+            `SELECT outcome, version, current::text
+               FROM interlock.try_save_row($1::text::regclass, ${named.sql}, $3::text, $4::text::jsonb, $5::text, $6::text::boolean)`,
+            [this.rel, named.value, this.holder, toJson(changes), expected === null ? null : versionText(expected), String(keep)]);
+        switch (row!.outcome) {
+            case 'conflict': throw await this.#rows.stale(this.rel, this.key, expected, row!);
+            case 'not_found': throw notFound(this.rel, this.key);
+            case 'lost': throw await this.#lose(undefined, row!);
+        }
+        this.#version = row!.version ?? null;
+        if (!keep) this.#end();
+        return this.#version;
     }
 
     async #touch(): Promise<boolean> {
@@ -172,21 +184,28 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
     async #expire(): Promise<void> {
         const { holder, remaining } = await this.#state();
         if (this.#ended) return;
-        if (holder !== this.holder || remaining <= 0) return this.#lose(holder);
+        if (holder !== this.holder || remaining <= 0) {
+            await this.#lose(holder);
+            return;
+        }
         this.#touched = performance.now();
         this.#length = remaining;
         this.#watch();
     }
 
-    async #lose(known?: string | null): Promise<void> {
-        if (this.#ended) return;
-        this.#end();
+    async #lose(known?: string | null, { version, current }: Row = {}): Promise<MarkerLost> {
         const holder = known === undefined ? (await this.#state().catch(() => undefined))?.holder : known;
         const error = new MarkerLost(`row ${shownKey(this.key)} of table "${this.rel}" is no longer held by "${this.holder}"`,
             { code: 'IL005', detail: { table: this.rel, key: this.key, holder: holder ?? null } });
+        const row = await this.#rows.row(this.rel, current);
+        if (row) error.current = row;
+        if (version) error.version = version;
+        if (this.#ended) return error;
+        this.#end();
         this.#stop.abort(error);
         if (holder && holder !== this.holder) this.emit('taken', holder);
         else this.emit('lost');
+        return error;
     }
 
     async #state(): Promise<{ holder: string | null; remaining: number }> {

@@ -42,10 +42,10 @@ test('a save from an older version is StaleVersion with the row of now, and the 
         const { version: before } = await il.read('page', 1);
         await il.save('page', 1, before, { body: 'by another' });
         const edit = await il.edit('page', 1, 'anna/1');
-        const error = await edit.save({ body: 'mine' }, before).catch((raised) => raised);
+        const error = await edit.save({ body: 'mine' }, { expected: before }).catch((raised) => raised);
         assert.ok(error instanceof StaleVersion);
         assert.deepEqual([error.current.body, error.version, await holder()], ['by another', edit.version, 'anna/1']);
-        await edit.save({ body: 'both' }, error.version);
+        await edit.save({ body: 'both' }, { expected: error.version });
         assert.equal((await il.read('page', 1)).row.body, 'both');
     });
 });
@@ -87,6 +87,35 @@ test('a row that another holder has taken: an event with the name, and nothing i
     });
 });
 
+test('autosave: saves while it stays open, at once and one after the other', async () => {
+    await each(async ({ il }) => {
+        await fill();
+        const edit = await il.edit('page', 1, 'anna/1');
+        const { version } = edit;
+        const versions = await Promise.all(['a', 'ab', 'abc'].map((body) => edit.save({ body }, { keep: true })));
+        assert.deepEqual([versions.map(Number), edit.version, await holder()], [[1, 2, 3].map((n) => Number(version) + n), versions[2], 'anna/1']);
+        assert.equal((await il.read('page', 1)).row.body, 'abc');
+        assert.equal(await edit.save({ body: 'done' }), (await il.read('page', 1)).version);
+        assert.equal(await holder(), null);
+        const late = await edit.save({ body: 'late' }, { keep: true }).catch((raised) => raised);
+        assert.ok(late instanceof MarkerLost);
+        assert.deepEqual([late.current.body, late.version], ['done', edit.version]);
+    });
+});
+
+test('autosave after another writer: StaleVersion, and the marker stays', async () => {
+    await each(async ({ il }) => {
+        await fill();
+        const edit = await il.edit('page', 1, 'anna/1');
+        const raised = await edit.save({ body: 'mine' }, { keep: true, expected: Number(edit.version) - 1 }).catch((error) => error);
+        assert.ok(raised instanceof StaleVersion);
+        assert.deepEqual([raised.current.body, raised.version, await holder()], ['text', edit.version, 'anna/1']);
+        await edit.save({ body: 'mine' }, { keep: true });
+        await edit.release();
+        assert.equal((await il.read('page', 1)).row.body, 'mine');
+    });
+});
+
 test('a colleague takes over, with a reason; the former editor learns it, and saves nothing', async () => {
     await each(async ({ il }) => {
         await fill();
@@ -119,6 +148,8 @@ test('a table without versions', async () => {
         await fill();
         const edit = await il.edit('loose', 1, 'anna/1');
         assert.deepEqual([edit.version, edit.row.body], [null, 'text']);
+        assert.equal(await edit.save({ body: 'kept' }, { keep: true }), null);
+        assert.equal(await value(`SELECT holder FROM interlock.row_lock_of('loose', 1)`), 'anna/1');
         assert.equal(await edit.save({ body: 'new' }), null);
         assert.equal(await value('SELECT body FROM loose'), 'new');
     });
