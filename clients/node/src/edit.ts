@@ -5,6 +5,7 @@ import type { Query, Row } from './driver.js';
 import { MarkerHeld, MarkerLost } from './errors.js';
 import { notFound, Rows, shownKey, versionText } from './rows.js';
 import { clamped } from './timing.js';
+import type { Markers } from './watch.js';
 import { rowKey, seconds, toJson, type Duration, type JsonRow, type RowKey, type Version } from './values.js';
 
 export interface EditOptions {
@@ -53,9 +54,12 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
     #touched: number; // by our clock, before the request
     #touching: Promise<boolean> | undefined;
     #timer: NodeJS.Timeout | undefined;
+    #listening: { stop(): void } | undefined;
+    #looking = false;
+    #closing = false; // a save that releases the row is on its way
     #ended = false;
 
-    private constructor(query: Query, rows: Rows, locked: Locked) {
+    private constructor(query: Query, rows: Rows, markers: Markers, locked: Locked) {
         super();
         this.#query = query;
         this.#rows = rows;
@@ -70,10 +74,12 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
         this.#length = locked.length;
         this.#touched = locked.sent;
         this.#watch();
+        void this.#listen(markers).catch(() => {}); // it learns at its next call, or at the deadline
     }
 
     /** Locks the row, or takes it over. Throws MarkerHeld with the holder, NotFound. */
-    static async begin(query: Query, rows: Rows, rel: string, key: RowKey, holder: string, { ttl, reason, takeOver }: EditOptions): Promise<Edit> {
+    static async begin(query: Query, rows: Rows, markers: Markers, rel: string, key: RowKey, holder: string,
+        { ttl, reason, takeOver }: EditOptions): Promise<Edit> {
         const named = rowKey(key, '$2');
         const length = ttl === undefined ? undefined : seconds(ttl);
         const row = `$1::text::regclass, ${named.sql}, $3::text, ttl => $4::text::float8, reason => $5::text`;
@@ -92,8 +98,11 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
                 { code: 'IL004', detail: { table: rel, key, holder: other, locked_at, expires_at } });
         }
         // Read after it is locked: nobody else has changed it since.
-        const found = await rows.read(rel, key);
-        return new Edit(query, rows, {
+        const found = await rows.read(rel, key).catch(async (error: unknown) => {
+            await query(`SELECT interlock.unlock_row($1::text::regclass, ${named.sql}, $3::text)::text`, [rel, named.value, holder]).catch(() => {});
+            throw error;
+        });
+        return new Edit(query, rows, markers, {
             rel, key, holder, ttl: length, sent, expiresAt: new Date(expires_at!), length: Number(answer!.length), takenFrom: outcome === 'taken' ? other! : null, ...found,
         });
     }
@@ -142,10 +151,12 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
 
     async #save(changes: object, { expected = this.#version, keep = false }: EditSaveOptions): Promise<Version | null> {
         const named = rowKey(this.key, '$2');
+        this.#closing = !keep;
         const [row] = await this.#query(
             `SELECT outcome, version, current::text
                FROM interlock.try_save_row($1::text::regclass, ${named.sql}, $3::text, $4::text::jsonb, $5::text, $6::text::boolean)`,
-            [this.rel, named.value, this.holder, toJson(changes), expected === null ? null : versionText(expected), String(keep)]);
+            [this.rel, named.value, this.holder, toJson(changes), expected === null ? null : versionText(expected), String(keep)])
+            .finally(() => { this.#closing = false; });
         switch (row!.outcome) {
             case 'conflict': throw await this.#rows.stale(this.rel, this.key, expected, row!);
             case 'not_found': throw notFound(this.rel, this.key);
@@ -179,6 +190,26 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
         clearTimeout(this.#timer);
         this.#timer = setTimeout(() => void this.#expire().catch(() => this.#lose()), clamped(this.#touched + this.#length - performance.now()));
         this.#timer.unref();
+    }
+
+    // Others cannot take a row that is held but by these events. Those of other rows of the table are seen, too.
+    async #listen(markers: Markers): Promise<void> {
+        const { name, notifies } = await markers.describe(this.rel);
+        if (!notifies || this.#ended) return;
+        this.#listening = markers.listen(name, (event) => {
+            if (event !== 'locked' && event !== 'unlocked') void this.#look().catch(() => {});
+        });
+    }
+
+    async #look(): Promise<void> {
+        if (this.#looking || this.#ended) return;
+        this.#looking = true;
+        try {
+            const { holder } = await this.#state();
+            if (holder !== this.holder && !this.#ended && !this.#closing) await this.#lose(holder);
+        } finally {
+            this.#looking = false;
+        }
     }
 
     async #expire(): Promise<void> {
@@ -218,6 +249,7 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
 
     #end(): void {
         this.#ended = true;
+        this.#listening?.stop();
         clearTimeout(this.#timer);
     }
 }

@@ -23,7 +23,7 @@ import { States } from './states.js';
 import { Tickets } from './tickets.js';
 import { traced } from './tracing.js';
 import { keyText, seconds, type Duration, type JsonRow, type Key, type RowKey, type Version } from './values.js';
-import { watch, type Watched, type WatchOptions } from './watch.js';
+import { Markers, watch, type Watched, type WatchOptions } from './watch.js';
 import type { ServerResponse } from 'node:http';
 
 export interface Options<Pool> {
@@ -46,6 +46,7 @@ export class Interlock<Tx> implements AsyncDisposable {
     readonly #own: Own;
     readonly #tickets: Tickets;
     readonly #rows: Rows;
+    readonly #markers: Markers;
     readonly #query: Query;
     readonly #name: string;
 
@@ -63,6 +64,7 @@ export class Interlock<Tx> implements AsyncDisposable {
             }
         };
         this.#rows = new Rows(this.#query);
+        this.#markers = new Markers(this.#query, this.#own);
     }
 
     // --- Leases ---
@@ -216,7 +218,7 @@ export class Interlock<Tx> implements AsyncDisposable {
 
     /** Locks a row for editing. Throws MarkerHeld. Use user and tab as the holder, such as 'anna/7f3a'. */
     edit(rel: string, key: RowKey, holder: string, options: EditOptions = {}): Promise<Edit> {
-        return Edit.begin(this.#query, this.#rows, rel, key, holder, options);
+        return Edit.begin(this.#query, this.#rows, this.#markers, rel, key, holder, options);
     }
 
     /**
@@ -225,7 +227,7 @@ export class Interlock<Tx> implements AsyncDisposable {
      * two seconds.
      */
     watch(rel: string, options?: WatchOptions): AsyncGenerator<Watched, void, undefined> {
-        return watch(this.#query, this.#own, rel, options);
+        return watch(this.#query, this.#markers, rel, options);
     }
 
     /** A worker: claims rows of a table with markers, and runs the handler for each, until the signal. */

@@ -143,6 +143,47 @@ test('a colleague takes over, with a reason; the former editor learns it, and sa
     });
 });
 
+test('with notifications the former editor learns at once who has taken over, and others learn nothing', async () => {
+    await run(`SELECT interlock.enable_marker('page', notify => 'on', take_over => 'allow')`);
+    try {
+        await each(async ({ il }) => {
+            await fill();
+            await run(`INSERT INTO page VALUES (2, 'text'), (3, 'text')`);
+            const [anna, other] = [await il.edit('page', 1, 'anna/1', { ttl: '10 min' }), await il.edit('page', 2, 'carl/1', { ttl: '10 min' })];
+            const taken = once(anna, 'taken');
+            const listens = () => value(`SELECT count(*)::int FROM pg_stat_activity WHERE usename = 'app' AND query ILIKE 'listen%'`);
+            await eventually(async () => await listens() === 1);
+            const bert = await il.edit('page', 1, 'bert/1', { takeOver: 'lunch' });
+            assert.deepEqual([await taken, anna.signal.aborted], [['bert/1'], true]);
+            const forced = once(bert, 'lost');
+            await value(`SELECT interlock.force_unlock_row('page', 1, 'test')`);
+            await forced;
+            const events = [];
+            for (const event of ['lost', 'taken']) other.on(event, () => events.push(event));
+            for (let n = 0; n < 20; n++) { // its own saves and releases are no loss
+                const third = await il.edit('page', 3, 'dora/1');
+                for (const event of ['lost', 'taken']) third.on(event, () => events.push(event));
+                const saving = third.save({ body: String(n) });
+                await value('SELECT interlock.lock_row($1, 1, $2), interlock.force_unlock_row($1, 1, $2)', 'page', 'test');
+                await saving;
+            }
+            await other.save({ body: 'mine' });
+            assert.deepEqual(events, []);
+        });
+    } finally {
+        await run(`SELECT interlock.enable_marker('page', notify => 'off', take_over => 'expired')`);
+    }
+});
+
+test('a row that cannot be read is not left locked', async () => {
+    await each(async ({ il }) => {
+        await run('CREATE TABLE IF NOT EXISTS two (a int, b int, PRIMARY KEY (a, b))', `SELECT interlock.enable_marker('two')`, 'INSERT INTO two VALUES (1, 1) ON CONFLICT DO NOTHING');
+        await run('REVOKE SELECT ON two FROM app', 'GRANT SELECT (a, b, lock_status, lock_by, lock_time, lock_until, lock_reason) ON two TO app', 'ALTER TABLE two ADD COLUMN IF NOT EXISTS secret text');
+        await assert.rejects(il.edit('two', { a: 1, b: 1 }, 'anna/1'), { code: '42501' });
+        assert.equal(await value('SELECT lock_status FROM two'), 0);
+    });
+});
+
 test('a table without versions', async () => {
     await one(async ({ il }) => {
         await fill();
