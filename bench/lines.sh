@@ -7,6 +7,7 @@ set_up_lines() {
     write_trigger_loads
     write_version_loads
     write_batch_loads
+    write_import_loads
     write_marker_loads
     write_claim_loads
     write_lease_loads
@@ -40,6 +41,10 @@ lines() {
         "1,000 single calls in one transaction" verb_singles 5 \
         "1,000 single calls in one statement" verb_singles_inside - \
         "one UPDATE of all by hand" hand_batch - "PL/pgSQL, one UPDATE" own_batch -
+    line "$1" "versioned_update of values that are stored" verb_same \
+        "UPDATE ... WHERE ... IS DISTINCT FROM" hand_same 0.9
+    line "$1" "versioned_update_many of 1,000 rows that are stored" verb_same_batch \
+        "one UPDATE of all WHERE ... IS DISTINCT FROM" hand_same_batch 0.9
     line "$1" "lock_row + save_row" verb_marked_lock \
         "two UPDATEs by hand, no deadline" hand_lock 1.0 \
         "two UPDATEs by hand, deadline and index" hand_deadline_lock 1.0 \
@@ -128,6 +133,21 @@ write_batch_loads() {
         "SELECT 1 / (count(*) = 1000)::int FROM own.versioned_update_many($updates) WHERE outcome = 'updated';"
     write hand_batch "$first" "SELECT version FROM hand_batch WHERE id = :first \\gset" \
         "UPDATE hand_batch b SET $values, version = b.version + 1 FROM $rows WHERE b.id = g AND b.version = :version;"
+}
+
+# Rows that are imported again. Nothing is written, so all clients may have the same rows. Both sides read the same text.
+write_import_loads() {
+    LONG+=([verb_same_batch]=1 [hand_same_batch]=1)
+    local id='\set id random(1, 64000)' client='\set client random(0, 62)'
+    local updates="(SELECT replace(updates, '%', '1')::jsonb FROM sent WHERE client = :client)"
+    write verb_same "$id" "SELECT interlock.versioned_update('kept', :id, 1, '{\"a\": 1, \"b\": \"y\", \"c\": 2.5}');"
+    write hand_same "$id" "UPDATE hand_kept SET a = 1, b = 'y', c = 2.5, version = version + 1
+WHERE id = :id AND (a, b, c) IS DISTINCT FROM (1, 'y', 2.5) RETURNING version;"
+    write verb_same_batch "$client" \
+        "SELECT 1 / (count(*) = 1000)::int FROM interlock.versioned_update_many('kept', $updates) WHERE outcome = 'unchanged';"
+    write hand_same_batch "$client" "UPDATE hand_kept k SET a = r.a, b = r.b, c = r.c, version = k.version + 1
+        FROM jsonb_array_elements($updates) u, jsonb_to_record(u->'changes') r (a int, b text, c numeric)
+        WHERE k.id = (u->>'key')::int AND (k.a, k.b, k.c) IS DISTINCT FROM (r.a, r.b, r.c);"
 }
 
 # The first marker by hand has neither a deadline nor anything that keeps others from writing. The second has a deadline,

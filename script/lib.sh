@@ -168,7 +168,7 @@ leave_workspace() {
 source_files() {
     (cd "$ROOT" && find . -name .git -prune -o -path './build*' -prune -o -path './debian/postgresql-*' -prune \
         -o -path ./debian/.debhelper -prune -o -path ./results -prune \
-        -o -path ./.pch -prune -o -path ./.sql -prune -o -path ./output_iso -prune -o -path ./tmp_check -prune -o -type f ! -name '*.o' ! -name '*.bc' \
+        -o -name __pycache__ -prune -o -name .mypy_cache -prune -o -path ./.pch -prune -o -path ./.sql -prune -o -path ./output_iso -prune -o -path ./tmp_check -prune -o -type f ! -name '*.o' ! -name '*.bc' \
         ! -name '*.d' ! -name '*.so' ! -name .boundary ! -name 'regression.*' ! -name 'pg_interlock-*.zip' -print)
 }
 

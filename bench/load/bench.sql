@@ -33,6 +33,13 @@ ALTER TABLE sent ALTER updates SET STORAGE EXTERNAL;
 INSERT INTO sent SELECT c, (SELECT '[' || string_agg(format('{"key": %s, "version": %%, "changes": {"a": 1, "b": "y", "c": 2.5}}', c * 1000 + g), ', ') || ']'
     FROM generate_series(1, 1000) g) FROM generate_series(0, 63) c;
 
+-- What is imported again: the values that are sent. By hand without a trigger.
+CREATE TABLE hand_kept (LIKE batch INCLUDING ALL);
+INSERT INTO hand_kept SELECT g, 1, 'y', 2.5, 1 FROM generate_series(1, 64000) g;
+CREATE TABLE kept (LIKE batch INCLUDING ALL);
+INSERT INTO kept SELECT * FROM hand_kept;
+SELECT interlock.enable_versioning('kept', unchanged => 'keep');
+
 CREATE TABLE marked (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO marked SELECT * FROM plain;
 SELECT interlock.enable_marker('marked');

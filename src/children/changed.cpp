@@ -35,14 +35,13 @@ static void forget_all() {
 
 [[noreturn]] static void raise_pending(const ChangedParent& left) {
     const char* child = get_rel_name(left.child);
-    ereport(ERROR,
-            (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-             errmsg("a change of children in table \"%s\" has not reached their parent",
-                    child != nullptr ? child : ""),
-             errhint("Run SET CONSTRAINTS ALL IMMEDIATE before you drop triggers of "
-                     "interlock.guard_children or detach a partition. A trigger that it did not "
-                     "create must not call %s.%s().",
-                     "interlock_internal", kChangesParent)));
+    ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                    errmsg("a change of children in table \"%s\" has not reached their parent",
+                           child != nullptr ? child : ""),
+                    errhint("Before you drop a trigger of interlock.guard_children or detach a "
+                            "partition, run SET CONSTRAINTS ALL IMMEDIATE. Only triggers that "
+                            "interlock.guard_children created may call %s.%s().",
+                            "interlock_internal", kChangesParent)));
 }
 
 // At the end of a transaction the events that move the parents have fired before. One is left if a

@@ -45,7 +45,7 @@ struct ChildGuard {
     Oid root;      // the table where it is enabled: this one, or a parent of this partition
     bool is_clone; // the triggers belong to the partitioned parent
     bool has_key;  // there is a foreign key over these columns to the parent
-    int count;     // number of columns; zero: guard_children did not create the trigger
+    int count;     // number of columns
     ChildColumn* columns;
     const char* triggers[kChildEvents]; // their names; null: missing
 };
@@ -88,10 +88,16 @@ struct CallShape {
 // `new_side` are the numbers of OLD and NEW in the expression.
 bool read_call(const FuncExpr* call, int old_side, int new_side, CallShape* shape);
 
-// The same for the WHEN of a trigger. Returns false if it is no call of the extension.
-bool read_when(const Trigger* trigger, CallShape* shape);
+// What a trigger says. It has no arguments.
+struct ChildSettings {
+    CallShape call; // in its WHEN
+    ChildEvent event;
+};
 
-// Fills in the part from a trigger's arguments, and then from the catalogs.
+// Returns false if guard_children does not create such a trigger.
+bool read_settings(const Trigger* trigger, ChildSettings* settings);
+
+// Fills in the facet from a trigger, and then from the catalogs.
 void load_guard(TableInfo* info, const Trigger* trigger);
 void load_foreign_keys(TableInfo* info);
 

@@ -128,15 +128,13 @@ static bool is_over(const ForeignKey& key, const Bitmapset* columns) {
                  is_reverse ? errhint("Table \"%s\" references table \"%s\": it is the child, and "
                                       "comes first.",
                                       parent_name, child_name)
-                            : errhint("Add one: its rows belong to the row that it names.")));
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("which foreign key of table \"%s\" to table \"%s\" names the parent of a row "
-                    "must be said",
-                    child_name, parent_name),
-             errhint("Name the columns of one in argument \"foreign_key\", for example "
-                     "ARRAY['%s']. There are: %s.",
-                     "document_id", present)));
+                            : errhint("Add a foreign key from the rows to their parent.")));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("table \"%s\" has several foreign keys to table \"%s\"", child_name,
+                           parent_name),
+                    errhint("Name the columns of the foreign key to use in argument "
+                            "\"foreign_key\", for example ARRAY['%s']. The foreign keys are: %s.",
+                            "document_id", present)));
 }
 
 static ForeignKey foreign_key_argument(const Arguments& arguments, int n, Relation child,
@@ -255,13 +253,12 @@ static bool leads_to(Oid table, Oid child, int depth) {
 static void refuse_circle(Relation child, Relation parent) {
     if (!leads_to(RelationGetRelid(parent), RelationGetRelid(child), 1))
         return;
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("rows of table \"%s\" cannot be children of table \"%s\"",
-                    RelationGetRelationName(child), RelationGetRelationName(parent)),
-             errdetail("Rows of that table are children of this one, itself or through others, or "
-                       "there are more than %d tables above each other.",
-                       kMostLevels)));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("rows of table \"%s\" cannot be children of table \"%s\"",
+                           RelationGetRelationName(child), RelationGetRelationName(parent)),
+                    errdetail("A table cannot be its own ancestor, and a table can have at most %d "
+                              "levels of parents.",
+                              kMostLevels)));
 }
 
 // --- The triggers --------------------------------------------------------------------------------

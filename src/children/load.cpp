@@ -106,40 +106,41 @@ static ChildGuard* add_guard(TableInfo* info, const CallShape& shape, const Trig
     return guard;
 }
 
-// -1 for another kind of trigger.
-static int event_of(const Trigger* trigger, const CallShape& shape) {
+static bool read_event(const Trigger* trigger, const CallShape& shape, ChildEvent* event) {
     constexpr int16 kAllEvents =
         TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_TRUNCATE;
     bool has_old = shape.old_values >= 0;
     bool has_new = shape.new_values >= 0;
     if (!TRIGGER_FOR_ROW(trigger->tgtype) || !TRIGGER_FOR_AFTER(trigger->tgtype))
-        return -1;
+        return false;
     switch (trigger->tgtype & kAllEvents) {
     case TRIGGER_TYPE_INSERT:
-        return has_new ? kChildInserts : -1;
+        *event = kChildInserts;
+        return has_new;
     case TRIGGER_TYPE_UPDATE:
-        return has_old && has_new ? kChildUpdates : -1;
+        *event = kChildUpdates;
+        return has_old && has_new;
     case TRIGGER_TYPE_DELETE:
-        return has_old ? kChildDeletes : -1;
+        *event = kChildDeletes;
+        return has_old;
     default:
-        return -1;
+        return false;
     }
 }
 
-bool read_when(const Trigger* trigger, CallShape* shape) {
-    if (trigger->tgqual == nullptr)
+bool read_settings(const Trigger* trigger, ChildSettings* settings) {
+    if (trigger->tgqual == nullptr || trigger->tgnargs != 0)
         return false;
     const FuncExpr* call = call_in_when(static_cast<Node*>(stringToNode(trigger->tgqual)));
-    return call != nullptr && read_call(call, PRS2_OLD_VARNO, PRS2_NEW_VARNO, shape);
+    return call != nullptr && read_call(call, PRS2_OLD_VARNO, PRS2_NEW_VARNO, &settings->call) &&
+           read_event(trigger, settings->call, &settings->event);
 }
 
 void load_guard(TableInfo* info, const Trigger* trigger) {
-    CallShape shape;
-    if (!read_when(trigger, &shape))
-        return;
-    int event = event_of(trigger, shape);
-    if (event >= 0)
-        add_guard(info, shape, trigger)->triggers[event] = pstrdup(trigger->tgname);
+    ChildSettings settings;
+    if (read_settings(trigger, &settings))
+        add_guard(info, settings.call, trigger)->triggers[settings.event] =
+            pstrdup(trigger->tgname);
 }
 
 KeyCast key_cast(Oid from, Oid to, Oid* function) {

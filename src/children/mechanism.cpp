@@ -25,7 +25,7 @@ namespace {
 
 struct SeenKey {
     CallShape shape;
-    int triggers;
+    bool has[kChildEvents]; // triggers
 };
 
 } // namespace
@@ -35,18 +35,17 @@ static bool is_same_key(const CallShape& left, const CallShape& right) {
            memcmp(left.columns, right.columns, sizeof(AttrNumber) * left.count) == 0;
 }
 
-static List* count_trigger(List* keys, const CallShape& shape) {
+static SeenKey* key_of(List** keys, const CallShape& shape) {
     ListCell* cell;
-    foreach (cell, keys) {
+    foreach (cell, *keys) {
         auto* key = static_cast<SeenKey*>(lfirst(cell));
-        if (is_same_key(key->shape, shape)) {
-            key->triggers++;
-            return keys;
-        }
+        if (is_same_key(key->shape, shape))
+            return key;
     }
     auto* key = static_cast<SeenKey*>(palloc(sizeof(SeenKey)));
-    *key = {shape, 1};
-    return lappend(keys, key);
+    *key = {shape, {}};
+    *keys = lappend(*keys, key);
+    return key;
 }
 
 // All of the table's.
@@ -54,9 +53,11 @@ static List* seen_keys(Oid relid) {
     List* keys = NIL;
     MemoryContext memory = CurrentMemoryContext;
     each_trigger_of("children_trigger", relid, [&](Oid, const Trigger* trigger) {
-        CallShape shape;
-        if (read_when(trigger, &shape))
-            keys = in_context(memory, [&] { return count_trigger(keys, shape); });
+        ChildSettings settings;
+        if (!read_settings(trigger, &settings))
+            return;
+        SeenKey* key = in_context(memory, [&] { return key_of(&keys, settings.call); });
+        key->has[settings.event] = true;
     });
     return keys;
 }
@@ -68,7 +69,8 @@ static Jsonb* foreign_keys_to(Oid relid, Oid parent, List* keys) {
     ListCell* cell;
     foreach (cell, keys) {
         auto* key = static_cast<const SeenKey*>(lfirst(cell));
-        if (key->shape.parent != parent || key->triggers < kChildEvents)
+        if (key->shape.parent != parent || !key->has[kChildInserts] || !key->has[kChildUpdates] ||
+            !key->has[kChildDeletes])
             continue;
         JsonbValue columns;
         JsonbToJsonbValue(columns_json(relid, key->shape), &columns);
@@ -78,14 +80,15 @@ static Jsonb* foreign_keys_to(Oid relid, Oid parent, List* keys) {
 }
 
 static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
-    CallShape shape;
-    if (!read_when(trigger, &shape))
+    ChildSettings settings;
+    if (!read_settings(trigger, &settings))
         return Reading::kForged;
-    if (get_rel_name(shape.parent) == nullptr) // it is being dropped
+    Oid parent = settings.call.parent;
+    if (get_rel_name(parent) == nullptr) // it is being dropped
         return Reading::kNone;
     JsonObject arguments;
-    arguments.add(kForeignKeys, foreign_keys_to(relid, shape.parent, seen_keys(relid)));
-    setting->key = qualified_name(shape.parent);
+    arguments.add(kForeignKeys, foreign_keys_to(relid, parent, seen_keys(relid)));
+    setting->key = qualified_name(parent);
     setting->arguments = arguments.finish();
     return Reading::kFound;
 }
@@ -171,6 +174,7 @@ extern const Mechanism kChildrenMechanism = {
     .enable = "guard_children",
     .disable = "unguard_children",
     .key = "parent",
+    .distributed_hint = "Neither the parent nor its children can be distributed tables.",
     .read = read,
     .plan = plan_children,
 };

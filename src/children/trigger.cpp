@@ -13,10 +13,9 @@ PG_FUNCTION_INFO_V1(children_trigger);
 
 Datum children_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "children_trigger", TRIGGER_EVENT_AFTER);
-    if (count_pending() == 0 || is_fired_by_move())
-        return 0;
     require_own_trigger(trigger);
-    move_pending_parents();
+    if (count_pending() > 0 && !is_fired_by_move())
+        move_pending_parents();
     return 0;
 }
 }

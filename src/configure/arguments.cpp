@@ -3,6 +3,7 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/seconds.h"
+#include "table/key.h"
 #include "table/own_table.h"
 
 namespace interlock::configure {
@@ -49,20 +50,6 @@ static JsonbValue json_of_texts(const List* texts) {
     return value;
 }
 
-static JsonbValue json_of_flag(bool flag) {
-    JsonbValue value = {};
-    value.type = jbvBool;
-    value.val.boolean = flag;
-    return value;
-}
-
-static JsonbValue json_of_number(int64 number) {
-    JsonbValue value = {};
-    value.type = jbvNumeric;
-    value.val.numeric = int64_to_numeric(number);
-    return value;
-}
-
 // Whether it is interlock.seconds.
 static bool is_duration(Oid type) {
     return type == GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("seconds"),
@@ -77,9 +64,9 @@ static JsonbValue json_of_datum(const char* name, Oid type, Datum datum) {
     JsonbValue value;
     switch (type) {
     case BOOLOID:
-        return json_of_flag(DatumGetBool(datum));
+        return json_flag(DatumGetBool(datum));
     case INT4OID:
-        return json_of_number(DatumGetInt32(datum));
+        return json_number(DatumGetInt32(datum));
     case NAMEARRAYOID:
     case TEXTARRAYOID:
         return json_of_texts(texts_of(type, datum));
@@ -139,13 +126,11 @@ SettingArguments arguments_of(const Mechanism& mechanism) {
 
 static JsonbValue typed_number(const char* path, const JsonbValue* value) {
     if (value->type == jbvNumeric) {
-        char* text =
-            DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value->val.numeric)));
         char* end;
         errno = 0;
-        int64 number = strtoll(text, &end, 10);
+        int64 number = strtoll(scalar_text(*value), &end, 10);
         if (*end == '\0' && errno == 0 && number >= PG_INT32_MIN && number <= PG_INT32_MAX)
-            return json_of_number(number);
+            return json_number(number);
     }
     refuse_setting(path, "must be an integer");
 }
@@ -154,26 +139,10 @@ static JsonbValue typed_number(const char* path, const JsonbValue* value) {
 static JsonbValue typed_duration(const char* path, const JsonbValue* value) {
     if (value->type != jbvString && value->type != jbvNumeric)
         refuse_setting(path, "must be an interval or a number of seconds");
-    char* text = value->type == jbvString ? text_at(path, value)
-                                          : DatumGetCString(DirectFunctionCall1(
-                                                numeric_out, NumericGetDatum(value->val.numeric)));
     Datum interval;
     with_hint([&] { errhint("Member \"%s\" is an interval or a number of seconds.", path); },
-              [&] { return read_seconds(text, nullptr, &interval); });
+              [&] { return read_seconds(scalar_text(*value), nullptr, &interval); });
     return json_of_duration(path, interval);
-}
-
-// States may be numbers and booleans.
-static char* scalar_text(const char* path, const JsonbValue* value) {
-    switch (value->type) {
-    case jbvNumeric:
-        return DatumGetCString(
-            DirectFunctionCall1(numeric_out, NumericGetDatum(value->val.numeric)));
-    case jbvBool:
-        return pstrdup(value->val.boolean ? "true" : "false");
-    default:
-        return text_at(path, value);
-    }
 }
 
 static JsonbValue typed_texts(const char* path, const JsonbValue* value) {
@@ -181,7 +150,8 @@ static JsonbValue typed_texts(const char* path, const JsonbValue* value) {
         refuse_setting(path, "must be an array");
     List* texts = NIL;
     each_element(value->val.binary.data, [&](const JsonbValue* element) {
-        texts = lappend(texts, scalar_text(path, element));
+        bool is_state = element->type == jbvNumeric || element->type == jbvBool;
+        texts = lappend(texts, is_state ? scalar_text(*element) : text_at(path, element));
     });
     return json_of_texts(texts);
 }
@@ -234,12 +204,10 @@ const char* sql_value(Oid type, const JsonbValue& value) {
     case jbvNull:
         return "NULL";
     case jbvBool:
-        return value.val.boolean ? "true" : "false";
     case jbvNumeric:
-        return DatumGetCString(
-            DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
+        return scalar_text(value);
     case jbvString:
-        return quote_literal_cstr(text_at("", &value));
+        return quote_literal_cstr(scalar_text(value));
     default:
         break;
     }

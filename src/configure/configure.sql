@@ -42,6 +42,8 @@ BEGIN ATOMIC
     WITH found AS MATERIALIZED (
         SELECT * FROM interlock_internal.list_trigger_findings()
         UNION ALL
+        SELECT * FROM interlock_internal.list_citus_findings()
+        UNION ALL
         SELECT * FROM interlock_internal.list_late_trigger_findings()
         UNION ALL
         SELECT * FROM interlock_internal.list_version_findings()

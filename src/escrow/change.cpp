@@ -1,5 +1,6 @@
 #include "escrow/change.h"
 
+#include "escrow/notify.h"
 #include "escrow/own_write.h"
 #include "escrow/reservation.h"
 #include "escrow/transaction.h"
@@ -85,8 +86,8 @@ static int hint_for(const EscrowCounter& counter, int64 delta, Verdict verdict,
                      "Other transactions that change it have not ended: try again, or give a "
                      "longer wait.")
                : errhint(
-                     "Reservations, or this transaction, have what is missing: view "
-                     "interlock.reservations shows until when.");
+                     "Reservations or the current transaction hold the missing amount. View "
+                     "interlock.reservations shows when they expire.");
 }
 
 EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column) {
@@ -185,6 +186,8 @@ static Verdict grant(const EscrowCounter& counter, const Delta& delta, CounterSt
 
 static void enter_part(const EscrowCounter& counter, const Delta& delta) {
     insert_part(*counter.column, counter.id, delta);
+    if (delta.amount > 0)
+        notify_of_return(counter.row, *counter.column);
     note_deadline(GetCurrentStatementStartTimestamp() + USECS_PER_SEC);
 }
 
@@ -233,6 +236,8 @@ Verdict change_in_row(EscrowCounter* counter, const Delta& delta, int64* value,
         raise_concurrent_update();
     *value = sum.low;
     note_own_row(counter->id);
+    if (delta.amount > 0)
+        notify_of_return(counter->row, *counter->column);
     return verdict;
 }
 

@@ -6,27 +6,28 @@ CREATE FUNCTION interlock_internal.list_cut_off_counters(
 BEGIN ATOMIC
     WITH triggers AS ( -- numbers: of the column and of those of the key, where they are of this database
         SELECT t.oid, t.tgrelid, t.texts, c.relispartition,
-               CASE WHEN t.texts[6] ~ '^[0-9]{1,4}( [0-9]{1,4})+$'
-                     AND (SELECT count(*) FROM unnest(string_to_array(t.texts[6], ' ')) n (number)
+               CASE WHEN t.texts[7] ~ '^[0-9]{1,4}( [0-9]{1,4})+$'
+                     AND (SELECT count(*) FROM unnest(string_to_array(t.texts[7], ' ')) n (number)
                            WHERE EXISTS (SELECT FROM pg_depend d
                                           WHERE d.classid = 'pg_trigger'::regclass
                                             AND d.objid = t.oid
                                             AND d.refclassid = 'pg_class'::regclass
                                             AND d.refobjid = t.tgrelid
                                             AND d.refobjsubid = n.number::int4))
-                         = (cardinality(t.texts) - 5)
-                    THEN string_to_array(t.texts[6], ' ')::int2[] END AS numbers
+                         = (cardinality(t.texts) - 6)
+                    THEN string_to_array(t.texts[7], ' ')::int2[] END AS numbers
           FROM (SELECT t.oid, t.tgrelid, interlock_internal.split_arguments(t.tgargs) AS texts
                   FROM pg_trigger t
                  WHERE t.tgfoid = 'interlock_internal.escrow_trigger()'::regprocedure::oid
-                   AND t.tgnargs > 6) t
+                   AND t.tgnargs > 7) t
           JOIN pg_class c ON c.oid = t.tgrelid),
     columns AS ( -- with the names that they have now
         SELECT t.tgrelid, t.texts, t.numbers, t.relispartition, n.names, left(t.texts[1], 64) AS label,
                COALESCE(n.names[1], left(t.texts[1], 64)) AS column_name,
-               format('SELECT interlock.enable_escrow(%L, %L, %L, %L, %L, %s)', t.tgrelid::regclass,
+               format('SELECT interlock.enable_escrow(%L, %L, %L, %L, %L, %s%s)', t.tgrelid::regclass,
                    COALESCE(n.names[1], left(t.texts[1], 64)), left(t.texts[2], 64), NULLIF(left(t.texts[3], 64), ''),
-                   left(t.texts[4], 64), CASE WHEN t.texts[5] = 'true' THEN 'true' ELSE 'false' END) AS enable
+                   left(t.texts[4], 64), CASE WHEN t.texts[5] = 'true' THEN 'true' ELSE 'false' END,
+                   CASE WHEN t.texts[6] IN ('on', 'full') THEN format(', notify => %L', t.texts[6]) END) AS enable
           FROM triggers t
          CROSS JOIN LATERAL (
                SELECT array_agg(a.attname::text ORDER BY n.place) AS names
@@ -49,7 +50,7 @@ BEGIN ATOMIC
                'rename it back, and call interlock.enable_escrow before it is renamed again; only if it was dropped, call interlock.disable_escrow for its former name' AS advice
           FROM columns c
          WHERE c.numbers IS NULL
-           AND EXISTS (SELECT FROM unnest(c.texts[1:1] || c.texts[7:]) n (name)
+           AND EXISTS (SELECT FROM unnest(c.texts[1:1] || c.texts[8:]) n (name)
                         WHERE NOT EXISTS (SELECT FROM pg_attribute a
                                            WHERE a.attrelid = c.tgrelid AND a.attname = left(n.name, 63)::name
                                              AND a.attnum > 0 AND NOT a.attisdropped))
@@ -79,7 +80,7 @@ BEGIN ATOMIC
                format('columns were renamed since the escrow counters of column "%s" were enabled: a restored dump refuses writes until they are renamed back', c.column_name), c.enable
           FROM columns c
          WHERE c.names <> ARRAY(SELECT left(n.name, 64)
-                                                       FROM unnest(c.texts[1:1] || c.texts[7:]) WITH ORDINALITY n (name, place)
+                                                       FROM unnest(c.texts[1:1] || c.texts[8:]) WITH ORDINALITY n (name, place)
                                                       ORDER BY n.place)
          UNION ALL
         SELECT DISTINCT e.rel::oid, e.column_name::text, 'broken',

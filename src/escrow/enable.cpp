@@ -79,11 +79,12 @@ extern "C" {
 PG_FUNCTION_INFO_V1(enable_escrow);
 PG_FUNCTION_INFO_V1(disable_escrow);
 
-// enable_escrow(rel, column_name, minimum, maximum, plain_updates, fold_moves_version)
+// enable_escrow(rel, column_name, minimum, maximum, plain_updates, fold_moves_version, notify)
 Datum enable_escrow(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     Oid relid = RelationGetRelid(rel);
+    TableChange change = begin_change(arguments, rel);
     const TableInfo* info = table_info(rel);
     Request request = read_request(arguments, rel);
     check_table_kind(rel, info);
@@ -108,7 +109,6 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
     constexpr int16 kEvents = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE;
     require_last_word(rel, info, kEvents);
     require_last_word_of(rel, on_row.name, kEvents);
-    TableChange change = begin_change(arguments, rel);
     const Bitmapset* key = bms_copy(info->key.attnums);
     close_table(rel);
     with_spi([&] {
@@ -160,11 +160,12 @@ static void forget_old_parts(Oid relid, const char* column) {
     int64 count = forget_counters(relid, name);
     if (count > 0)
         ereport(WARNING,
-                (errmsg("forgot " INT64_FORMAT " changes of escrow counters in column \"%s\" of "
-                        "table \"%s\", which were not in its rows yet",
+                (errmsg("discarded " INT64_FORMAT " changes of escrow counters in column \"%s\" of "
+                        "table \"%s\" that were not folded",
                         count, column, get_rel_name(relid)),
-                 errdetail("The column, or the triggers of its counters, went by other means than "
-                           "interlock.disable_escrow(): the rows count as they are.")));
+                 errdetail("The column or the triggers of its counters were dropped without "
+                           "interlock.disable_escrow(). The counters start with the values of "
+                           "the rows.")));
 }
 
 static const char* text_of_limit(const EscrowColumn& column, int64 limit) {
@@ -201,6 +202,7 @@ static Request read_request(const Arguments& arguments, Relation rel) {
     if (!parse_plain_updates(word, &request.plain_updates))
         refuse_value("plain_updates", word, "It is 'reject' or 'delta'.");
     request.fold_moves_version = arguments.boolean(5, "fold_moves_version");
+    request.notify = notify_argument(arguments, 6);
     return request;
 }
 
@@ -428,8 +430,8 @@ static void check_reservations(Relation rel, const TableInfo* info, const Escrow
     for (int i = 0; i < count; i++) {
         if (!fits_reserved(rel, *present, counters[i], request.greatest))
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("column \"%s\" of table \"%s\" has reservations for which the "
-                                   "maximum leaves no room",
+                            errmsg("the maximum for column \"%s\" of table \"%s\" is too small for "
+                                   "its reservations",
                                    request.label, RelationGetRelationName(rel)),
                             errhint("Confirm or cancel them, or wait until they have expired. View "
                                     "interlock.reservations shows them.")));

@@ -6,7 +6,8 @@
 // drops them with the column, and refuses to change a type. The first argument of each trigger is
 // the column. The last arguments are the numbers of the column and of the key's columns, then the
 // names of the key's columns (escrow/counted_columns.h). The first trigger also has minimum,
-// maximum (empty: none), the treatment of plain updates, and whether a fold moves the version.
+// maximum (empty: none), the treatment of plain updates, whether a fold moves the version, and who
+// is notified of returns.
 //
 // The parts of a counter are found by the values of these columns, whatever their names and the
 // table's key are now. If the table's key has other columns, the functions that take a key raise
@@ -17,6 +18,7 @@
 // never used again.
 #pragma once
 
+#include "server/notify.h"
 #include "table/key.h"
 #include "table/relation.h"
 #include "table/row_values.h"
@@ -38,6 +40,7 @@ struct EscrowSettings {
     const char* most_text; // empty: no limit
     PlainUpdates plain_updates;
     bool fold_moves_version;
+    Notify notify; // of returns (escrow/notify.h)
     const char* numbers;
     NameList key; // the names of its columns
 };
@@ -56,6 +59,7 @@ struct EscrowColumn : OwnTrigger {
     EscrowLimits range; // of its type
     PlainUpdates plain_updates;
     bool fold_moves_version;
+    Notify notify;
     int key_count;          // 0: the columns are gone, or their types are unsuitable
     AttrNumber* key;        // the columns whose values identify its counters, in that order
     Bitmapset* key_columns; // the same
@@ -109,6 +113,7 @@ enum EscrowArgument {
     kMost,
     kPlainUpdates,
     kMovesVersion,
+    kNotify,
     kColumnNumbers, // escrow/counted_columns.h
     kKeyColumns
 };

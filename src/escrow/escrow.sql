@@ -98,7 +98,7 @@ CREATE FUNCTION interlock_internal.escrow_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.escrow_trigger() IS
 'Keeps plain writes of a column with escrow counters within its limits. Created by enable_escrow; arguments: the column, minimum, maximum,
-plain_updates, fold_moves_version, the numbers of the column and of those of the key, and the names of the latter.';
+plain_updates, fold_moves_version, notify, the numbers of the column and of those of the key, and the names of the latter.';
 
 CREATE FUNCTION interlock_internal.escrow_truncate_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -125,15 +125,16 @@ COMMENT ON FUNCTION interlock_internal.counted_column(regclass, name) IS
 
 CREATE FUNCTION interlock.enable_escrow(
     rel regclass, column_name name, minimum numeric = '0', maximum numeric = NULL, plain_updates text = 'reject',
-    fold_moves_version boolean = false) RETURNS void
+    fold_moves_version boolean = false, notify text = 'off') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_escrow(regclass, name, numeric, numeric, text, boolean) IS
+COMMENT ON FUNCTION interlock.enable_escrow(regclass, name, numeric, numeric, text, boolean, text) IS
 'Makes the column an escrow counter in each row: adjust changes it without waiting for the commits of others, and it never leaves the limits
 in any snapshot. For the owner of the table. The column is smallint, integer, bigint or numeric(p, s) with at most 18 digits, NOT NULL, and in no key
 or unique index. plain_updates: an UPDATE that changes the column is refused (reject), or taken as a change by the
-difference (delta: for SET c = c - 1). fold_moves_version: whether folding parts into the row moves its version. Calling it again changes the settings, and makes the counters go
+difference (delta: for SET c = c - 1). fold_moves_version: whether folding parts into the row moves its version. notify: on sends {table, column} on
+channel interlock_escrow when a transaction that has returned something to a counter commits, full {table, key, column}. Calling it again changes the settings, and makes the counters go
 by the names and the key that the table has now; all parts are added to the rows before.
-Waits for all transactions that adjust. Errors: 42501 not the owner, 42804 type, 22023 limits or plain_updates, 0A000 a partitioned, temporary or
+Waits for all transactions that adjust. Errors: 42501 not the owner, 42804 type, 22023 limits, plain_updates or notify, 0A000 a partitioned, temporary or
 unlogged table or a key of another type than integer, uuid or text, 55000 a value outside of the limits, the column is used otherwise, or
 there are reservations and the table has got another key.';
 

@@ -129,6 +129,7 @@ void load_escrow(TableInfo* info, const Trigger* trigger) {
     column->most_text = settings.most_text;
     column->plain_updates = settings.plain_updates;
     column->fold_moves_version = settings.fold_moves_version;
+    column->notify = settings.notify;
     bool is_there = load_columns(info, trigger, kColumnNumbers, column);
     find_twin(column);
     if (!is_there)
@@ -220,12 +221,15 @@ static const char* list_of_key(const TableInfo* info, const EscrowColumn& column
 }
 
 const char* call_of_enable(Relation rel, const EscrowColumn& column) {
-    return psprintf("SELECT interlock.enable_escrow(%s, %s, %s, %s, %s, %s)",
+    return psprintf("SELECT interlock.enable_escrow(%s, %s, %s, %s, %s, %s%s)",
                     quote_literal_cstr(qualified_name(rel)),
                     quote_literal_cstr(NameStr(column.name)), quote_literal_cstr(column.least_text),
                     column.most_text[0] == '\0' ? "NULL" : quote_literal_cstr(column.most_text),
                     quote_literal_cstr(kPlainUpdateWords[static_cast<int>(column.plain_updates)]),
-                    column.fold_moves_version ? "true" : "false");
+                    column.fold_moves_version ? "true" : "false",
+                    column.notify == Notify::kOff
+                        ? ""
+                        : psprintf(", notify => '%s'", notify_name(column.notify)));
 }
 
 void raise_column_gone(Relation rel, const EscrowColumn& column) {
@@ -263,24 +267,24 @@ void raise_key_changed(Relation rel, const TableInfo* info, const EscrowColumn& 
 void require_own_trigger(Relation rel, const TableInfo* info, const EscrowColumn& column) {
     require_own(rel, &column, "enable_escrow");
     if (!sorts_last(column.trigger) || !fires_last(info, column))
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("trigger \"%s\" of table \"%s\" does not fire after all others",
-                        column.trigger, RelationGetRelationName(rel)),
-                 errhint("Give the triggers of pg_interlock the names back that they had: that of "
-                         "this one began with %s.",
-                         kEscrowTriggerPrefix)));
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("trigger \"%s\" of table \"%s\" does not fire after all others",
+                               column.trigger, RelationGetRelationName(rel)),
+                        errhint("Rename the trigger to its original name, which began with %s.",
+                                kEscrowTriggerPrefix)));
 }
 
 void require_logged(Relation rel) {
     if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("table \"%s\" has become unlogged since its escrow counters were enabled",
-                        RelationGetRelationName(rel)),
-                 errdetail("A crash empties it, and not the journal of its counters."),
-                 errhint("TRUNCATE it if there was a crash, then ALTER TABLE %s SET LOGGED.",
-                         qualified_name(rel))));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("table \"%s\" has become unlogged since its escrow counters were enabled",
+                    RelationGetRelationName(rel)),
+             errdetail("A crash empties the table, but not the journal of its counters."),
+             errhint(
+                 "If there was a crash, TRUNCATE the table. Then run ALTER TABLE %s SET LOGGED.",
+                 qualified_name(rel))));
 }
 
 const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum) {

@@ -8,7 +8,8 @@ namespace interlock::escrow {
 
 bool read_settings(const Trigger* trigger, EscrowSettings* settings) {
     if (argument_count(trigger) <= kKeyColumns ||
-        !parse_plain_updates(trigger->tgargs[kPlainUpdates], &settings->plain_updates))
+        !parse_plain_updates(trigger->tgargs[kPlainUpdates], &settings->plain_updates) ||
+        !parse_notify(trigger->tgargs[kNotify], &settings->notify))
         return false;
     settings->label = pstrdup(trigger->tgargs[kColumn]);
     settings->least_text = pstrdup(trigger->tgargs[kLeast]);
@@ -25,6 +26,7 @@ List* trigger_arguments(const EscrowSettings& settings) {
     all = add_argument(all, settings.most_text);
     all = add_argument(all, kPlainUpdateWords[static_cast<int>(settings.plain_updates)]);
     all = add_argument(all, settings.fold_moves_version ? "true" : "false");
+    all = add_argument(all, notify_name(settings.notify));
     all = add_argument(all, settings.numbers);
     return add_names(all, settings.key);
 }
@@ -39,6 +41,7 @@ static Reading read(Oid rel, const Trigger* trigger, Setting* setting) {
     arguments.add("maximum", most[0] == '\0' ? nullptr : most);
     arguments.add("plain_updates", kPlainUpdateWords[static_cast<int>(settings.plain_updates)]);
     arguments.add_flag("fold_moves_version", settings.fold_moves_version);
+    arguments.add("notify", notify_name(settings.notify));
     NameData name;
     setting->key =
         name_counted_column(rel, trigger, &name) ? pstrdup(NameStr(name)) : settings.label;
@@ -71,7 +74,7 @@ static Jsonb* stored_form(Relation rel, const char* key, Jsonb* arguments) {
         else
             stored.add(name, *value);
     });
-    return stored.finish();
+    return with_stored_notify(stored.finish());
 }
 
 extern const Mechanism kEscrowMechanism = {
@@ -79,6 +82,7 @@ extern const Mechanism kEscrowMechanism = {
     .enable = "enable_escrow",
     .disable = "disable_escrow",
     .key = "column_name",
+    .distributed_hint = "Keep the counters in a table that is not distributed.",
     .read = read,
     .stored_form = stored_form,
 };

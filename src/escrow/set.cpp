@@ -1,6 +1,7 @@
 // set_escrow and escrow_value.
 
 #include "escrow/change.h"
+#include "escrow/notify.h"
 #include "escrow/reservation.h"
 #include "escrow/stored_value.h"
 #include "execution/read.h"
@@ -59,6 +60,7 @@ Datum set_escrow(PG_FUNCTION_ARGS) {
     }
     if (!write_value(*counter, wanted))
         raise_suppressed(row.rel);
+    notify_of_return(row, *counter->column); // there may be less now: a listener asks again
     close_table(row.rel);
     PG_RETURN_VOID();
 }

@@ -143,13 +143,13 @@ static void end_counter(const RowChange& change, const EscrowColumn& column) {
     end_parts(*counter, &sum);
     refuse_reservations(change.rel, column, &counter->id, 1);
     if (!sum.is_zero() && change.rel->rd_rel->relispartition)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("a row of partition \"%s\" has parts of escrow counters that are not "
-                        "folded",
-                        RelationGetRelationName(change.rel)),
-                 errhint("Call interlock.fold_escrow, and interlock.disable_escrow: "
-                         "partitions cannot have escrow counters.")));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("a row of partition \"%s\" has changes of escrow counters that are not folded",
+                    RelationGetRelationName(change.rel)),
+             errhint("Call interlock.fold_escrow, and interlock.disable_escrow: "
+                     "partitions cannot have escrow counters.")));
     delete_counter(counter->id);
 }
 

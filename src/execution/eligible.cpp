@@ -47,7 +47,7 @@ static bool sees_all_rows(Relation rel) {
 }
 
 static bool may_act_on(Relation rel, const TableInfo* info, const UniqueKey& by, AclMode needed) {
-    return transaction_is_eligible() && has_its_columns(info) && table_is_eligible(rel) &&
+    return transaction_is_eligible() && has_its_columns(info) && table_is_eligible(rel, info) &&
            has_table_privileges(info, needed) && may_use_schema(rel) && may_compare_keys(by) &&
            sees_all_rows(rel);
 }
@@ -163,8 +163,10 @@ static bool may_be_indexed_now(Relation rel) {
            CheckRelationLockedByMe(rel, ShareUpdateExclusiveLock, true);
 }
 
-bool table_is_eligible(Relation rel) {
+bool table_is_eligible(Relation rel, const TableInfo* info) {
     return rel->rd_rel->relkind == RELKIND_RELATION &&
+           // Its rows are elsewhere; the planner of Citus sends a statement there.
+           info->distribution == Distribution::kNone &&
            // A subtransaction that was rolled back leaves the relation cache as it was there, until
            // a statement opens the table (RelationClearRelation).
            rel->rd_isvalid &&

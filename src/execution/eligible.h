@@ -24,7 +24,7 @@ bool session_is_eligible();
 bool transaction_is_eligible();
 
 // Whether the table is eligible, for reading and for writing its rows.
-bool table_is_eligible(Relation rel);
+bool table_is_eligible(Relation rel, const TableInfo* info);
 
 // Check the session, the transaction, the table, the kind of read or write, and the caller, who
 // needs these privileges on the whole table. They read only catalogs, and run no code of other

@@ -71,6 +71,11 @@ struct RowWrite {
     // code again. A write by a statement sets it only if no row changes meanwhile (REPEATABLE READ
     // and above).
     mutable bool was_suppressed = false;
+    // Writes nothing if the row has the values of `changes` already, compared by their bytes. A
+    // statement does so only if the caller may SELECT these columns. The row is not locked then.
+    bool skips_unchanged = false;
+    // Set by a write without a statement: the row meets the conditions and was skipped.
+    mutable bool was_unchanged = false;
     // Checks conditions only after the row is locked. It is needed for a condition on the clock,
     // which may become false during a wait.
     bool lock_first = false;

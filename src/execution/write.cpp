@@ -9,6 +9,8 @@ namespace interlock::inline execution {
 
 // --- As a statement ---------------------------------------------------------------------------
 
+constexpr AttrNumber kComparing = -1; // PlanShape::subject; no variant
+
 static void add_set(Statement* statement, const RowWrite& write) {
     const TableInfo* info = write.row.info;
     const char* separator = "";
@@ -28,7 +30,22 @@ static void add_set(Statement* statement, const RowWrite& write) {
     }
 }
 
-static void say(Statement* statement, const RowWrite& write) {
+// The parameters are those of add_set().
+static void add_difference(Statement* statement, const RowWrite& write) {
+    const Bitmapset* columns = write.changes->columns;
+    const char* separator = "";
+    statement->add(" AND ROW(");
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        statement->add("%st.%s", separator, quote_identifier(column_name(write.row.info, column)));
+        separator = ", ";
+    }
+    statement->add(")::pg_catalog.record OPERATOR(pg_catalog.*<>) ROW(");
+    for (int i = 1; i <= write.changes->count; i++)
+        statement->add("%s$%d", i > 1 ? ", " : "", i);
+    statement->add(")::pg_catalog.record");
+}
+
+static void say(Statement* statement, const RowWrite& write, bool compares) {
     const TableInfo* info = write.row.info;
     const char* table = target_of(write.row.rel, info);
     if (write.action == RowAction::kDelete) {
@@ -43,6 +60,8 @@ static void say(Statement* statement, const RowWrite& write) {
         statement->add(" AND ");
         add_expression(statement, info, *write.conditions[i]);
     }
+    if (compares)
+        add_difference(statement, write);
     add_returned(statement, " RETURNING ", info, write.returned, write.returned_count);
 }
 
@@ -61,17 +80,21 @@ static Parameters values_of(const RowWrite& write) {
     return parameters;
 }
 
+static bool may_compare_changes(const RowWrite& write) {
+    return write.skips_unchanged &&
+           bms_is_subset(write.changes->columns, readable_columns(write.row.rel));
+}
+
 static bool run_statement(const RowWrite& write, NullableDatum* returned) {
     bool written = false;
+    bool compares = may_compare_changes(write);
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
-        PlanShape shape = {RelationGetRelid(write.row.rel),
-                           write.kind,
-                           write.columns,
-                           write.variant,
-                           write.by_index,
-                           write.row.key->by->index};
-        TablePlan plan = plan_of(shape, [&](Statement* statement) { say(statement, write); });
+        PlanShape shape = {
+            RelationGetRelid(write.row.rel),       write.kind,     write.columns,
+            compares ? kComparing : write.variant, write.by_index, write.row.key->by->index};
+        TablePlan plan =
+            plan_of(shape, [&](Statement* statement) { say(statement, write, compares); });
         count_errors(line_of(write.row.info, write.row.counted_as),
                      [&] { written = run_plan(plan, values_of(write)) > 0; });
         if (written)
@@ -155,6 +178,15 @@ static bool meets_all(const RowWrite& write, TupleTableSlot* row) {
     return true;
 }
 
+static bool has_values(TupleTableSlot* row, const Changes& changes) {
+    RowValues stored = values_in(row);
+    for (int i = 0; i < changes.count; i++)
+        if (!same_value(TupleDescAttr(row->tts_tupleDescriptor, changes.attnums[i] - 1),
+                        stored[changes.attnums[i]], {changes.values[i], changes.nulls[i]}))
+            return false;
+    return true;
+}
+
 // For a row that is written without locking it first, the conditions were checked before a possible
 // wait. The row has not changed since, but the clock has moved on.
 static bool still_meets_all(const RowWrite& write, TupleTableSlot* row) {
@@ -180,6 +212,9 @@ static DirectOutcome write_without_statement(const RowWrite& write, NullableDatu
             old_row = row;
             slot_getallattrs(row); // the new row needs them all
             if (!meets_all(write, row))
+                return false;
+            write.was_unchanged = write.skips_unchanged && has_values(row, *write.changes);
+            if (write.was_unchanged)
                 return false;
             compute(write, row, &update.computed);
             return true;

@@ -1,6 +1,7 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
+#include "history/context.h"
 #include "history/history.h"
 #include "history/table.h"
 #include "table/facet.h"
@@ -26,6 +27,7 @@ constexpr TableFacet kFacets[] = {
 
 extern const Concept kHistoryConcept = {
     .name = "history",
+    .define_settings = define_context_setting,
     .sweep = &kHistorySweep,
     .facets = kFacets,
     .facet_count = lengthof(kFacets),

@@ -40,7 +40,7 @@ BEGIN ATOMIC
                CASE WHEN r.arguments[5] = 'record markers' THEN ', record_markers => true' END),
            'history'
       FROM recorded r
-     CROSS JOIN unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from}'::text[]) c (name)
+     CROSS JOIN unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from,context}'::text[]) c (name)
      WHERE NOT interlock_internal.has_column(r.tgconstrrelid, c.name)
     UNION ALL
     SELECT r.tgrelid::regclass, 'risk', format('column "%s" in ignore_columns of the history is gone: changes under another name are recorded', c.name),

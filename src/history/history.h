@@ -7,7 +7,8 @@
 //
 // There is no entry for a write of an ignored writer, and for an update that changes only ignored
 // columns. These writes, and suppressed writes, are counted in the operation log. An update that
-// only moves the marker of a row is neither recorded nor counted, unless markers are recorded.
+// changes nothing, or moves only the version and the marker of a row, is neither recorded nor
+// counted. With record_markers, moves of the marker are recorded.
 //
 // Isolation: writers of one row exclude each other until they end. So at every level, a
 // transaction's entries for a key are consecutive in the order of ids. Within a transaction they
@@ -50,8 +51,7 @@ struct History : OwnTrigger, HistorySettings {
     JsonMembers row_members; // the columns in an entry's row: all others
     JsonMembers key_members; // the columns in its key
     Bitmapset* ignored;      // attribute numbers of the ignored columns; null: none
-    Bitmapset* passed;       // and of a marker; null: every update is recorded
-    Bitmapset* unmoved;      // and of a version: an update of only these is not recorded
+    Bitmapset* unmoved;      // and of a version, and of a marker unless markers are recorded
 };
 
 // The part. Null if history is not enabled.

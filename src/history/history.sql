@@ -25,7 +25,7 @@ CREATE FUNCTION interlock.enable_history(
 COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interlock.seconds, name[], text[], text, boolean) IS
 'Records every version of every row, for all writers, in <table>_history next to the table: a table of the same owner, who
 grants SELECT on it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
-are given; without both for ever. An UPDATE that changes ignore_columns alone, and whatever a writer of ignore_writers writes (set_writer,
+are given; without both for ever. An UPDATE that changes nothing, or only the version, has no entry. An UPDATE that changes ignore_columns alone, and whatever a writer of ignore_writers writes (set_writer,
 or a default of grant_writer), has no entry and is summed up in operation_log; an UPDATE that moves the marker of a row alone has neither,
 unless record_markers. notify: on sends {table} once for each transaction on channel interlock_history, full {table, key} for each row.
 Calling it again replaces all of these settings. A history table that disable_history left is used again.
@@ -43,17 +43,20 @@ COMMENT ON FUNCTION interlock.disable_history(regclass) IS
 
 CREATE FUNCTION interlock.row_history(
     rel regclass, key text, OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT row_data jsonb,
-    OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint, OUT writer_from text) RETURNS SETOF record
+    OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint, OUT writer_from text,
+    OUT context jsonb) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.row_history(
     rel regclass, key "any", OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT row_data jsonb,
-    OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint, OUT writer_from text) RETURNS SETOF record
+    OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint, OUT writer_from text,
+    OUT context jsonb) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.row_history(regclass, text) IS
 'The entries of one row, oldest first. An entry has the counter of a versioned row, the time by the clock, the writer, the operation (insert,
 update, delete, truncate, moved: to another key), the row (after a delete the last row), the changed columns and their previous values, and the
-role. It also says where the writer is from: set_writer, role (its default), or holder (save_row, set_holder: no grant is needed). Needs SELECT on the table and on its history table, whose row security applies. Sees what a
-separate statement would see at that isolation level. Errors: 42501, 55000 no history or no key, 22004, 22023 and what the key''s type raises.';
+role. It also says where the writer is from: set_writer, role (its default), or holder (save_row, set_holder: no grant is needed). context is what the
+transaction had as interlock.context. Needs SELECT on the table and on its history table, whose row security applies. Sees what a separate
+statement would see at that isolation level. Errors: 42501, 55000 no history or no key, 22004, 22023 and what the key''s type raises.';
 COMMENT ON FUNCTION interlock.row_history(regclass, "any") IS
 'As row_history(regclass, text), for a key of another type.';
 
@@ -146,7 +149,7 @@ COMMENT ON FUNCTION interlock.try_revert_row(regclass, "any", bigint, timestampt
 CREATE FUNCTION interlock.history_since(
     rel regclass, since text = NULL, max_rows integer = NULL, OUT id bigint, OUT key jsonb, OUT operation text, OUT version bigint,
     OUT row_data jsonb, OUT changed text[], OUT before jsonb, OUT writer text, OUT changed_by text, OUT changed_at timestamptz,
-    OUT transaction bigint, OUT writer_from text, OUT up_to text) RETURNS SETOF record
+    OUT transaction bigint, OUT writer_from text, OUT context jsonb, OUT up_to text) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.history_since(regclass, text, integer) IS
 'The entries of transactions that have committed since the position, each once, whatever the order of commits; null: from the first

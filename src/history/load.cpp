@@ -6,6 +6,7 @@
 #include "server/scope.h"
 #include "table/facet.h"
 #include "table/plan.h"
+#include "version/version.h"
 
 namespace interlock::history {
 
@@ -84,11 +85,13 @@ void load_ignored_columns(TableInfo* info) {
         if (column != InvalidAttrNumber)
             history->ignored = bms_add_member(history->ignored, column);
     }
-    history->passed = bms_copy(history->ignored);
+    history->unmoved = bms_copy(history->ignored);
     const marker::Marker* marker = marker::marker_of(info);
     if (marker != nullptr && marker->well_formed && !history->record_markers)
-        history->passed = bms_add_members(history->passed, marker->attnums);
-    history->unmoved = bms_union(history->passed, info->maintained);
+        history->unmoved = bms_add_members(history->unmoved, marker->attnums);
+    const version::Versioning* versioning = version::versioning_of(info);
+    if (versioning != nullptr && versioning->column != InvalidAttrNumber)
+        history->unmoved = bms_add_member(history->unmoved, versioning->column);
 }
 
 char* history_type_name(Oid relid, const char* column) {

@@ -36,6 +36,7 @@ extern const Mechanism kHistoryMechanism = {
     .name = "history",
     .enable = "enable_history",
     .disable = "disable_history",
+    .distributed_hint = "Keep a history of a table that is not distributed.",
     .read = read,
     .stored_form = stored_form,
 };

@@ -5,6 +5,7 @@
 #include "execution/stored_row.h"
 #include "server/error.h"
 #include "server/scope.h"
+#include "table/mechanism.h"
 #include "table/plan.h"
 #include "table/row.h"
 
@@ -40,14 +41,13 @@ Datum row_as_of(PG_FUNCTION_ARGS) {
 
 [[noreturn]] static void raise_unresolved(const Question& question, const Key& key) {
     const char* shown = key_to_text(question.info, key);
-    ereport(ERROR,
-            (errcode(ERRCODE_NO_DATA_FOUND),
-             errmsg("table \"%s\" has no such row", RelationGetRelationName(question.rel)),
-             errdetail_internal("%s", json_object({{"table", qualified_name(question.rel)},
-                                                   {"key", nullptr, shown}})),
-             errhint("History is stored by the key %s. Name a row by that if it is gone, or had "
-                     "other values then.",
-                     list_of_columns(question.info, question.info->key))));
+    ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND),
+                    errmsg("table \"%s\" has no such row", RelationGetRelationName(question.rel)),
+                    errdetail_internal("%s", json_object({{"table", qualified_name(question.rel)},
+                                                          {"key", nullptr, shown}})),
+                    errhint("History is stored by the key %s. If the row is gone, or had other "
+                            "values at that time, name it by this key.",
+                            list_of_columns(question.info, question.info->key))));
 }
 
 // Entries are stored by the table's key: the one of the row that has another key now.
@@ -77,10 +77,9 @@ static void require_select(Relation entries) {
 static void write_list(Statement* statement, const char* table) {
     statement->add(
         "SELECT h.version, h.changed_at, h.writer, h.operation, h.row_data, h.changed, h.before, "
-        "h.changed_by, h.id, h.writer_from FROM (SELECT h.version, h.changed_at, h.writer, "
-        "h.operation, "
-        "h.row_data, h.changed, h.before, h.changed_by, h.id, h.writer_from, h.transaction, "
-        "h.command, "
+        "h.changed_by, h.id, h.writer_from, h.context FROM (SELECT h.version, h.changed_at, "
+        "h.writer, h.operation, h.row_data, h.changed, h.before, h.changed_by, h.id, "
+        "h.writer_from, h.context, h.transaction, h.command, "
         "pg_catalog.lag(h.transaction) OVER (ORDER BY h.id) AS previous FROM %s h",
         table);
     add_entry_key(statement, statement->parameter(JSONBOID));
@@ -100,7 +99,7 @@ static void list_entries(const Question& question, ReturnSetInfo* output) {
         parameters.add(question.entry_key);
         uint64 count = run_plan(plan, parameters);
         require_result({INT8OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, JSONBOID, TEXTARRAYOID, JSONBOID,
-                        TEXTOID, INT8OID, TEXTOID});
+                        TEXTOID, INT8OID, TEXTOID, JSONBOID});
         for (uint64 i = 0; i < count; i++)
             tuplestore_puttuple(output->setResult, SPI_tuptable->vals[i]);
     });
@@ -276,6 +275,7 @@ HistoryRead open_history(Oid relid, LOCKMODE mode) {
     }
     read.info = table_info(read.rel);
     read.history = require_history(read.rel, read.info);
+    require_distributable(read.rel, "enable_history");
     Relation entries = open_readable_entries(read.rel, read.history, AccessShareLock);
     require_select(entries);
     close_table(entries);

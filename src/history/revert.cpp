@@ -197,8 +197,8 @@ static Changes changes_to(const RevertCall& call, Jsonb* members) {
     return with_hint(
         [] {
             errhint(
-                "A column has had another type then. Write the columns that you want to have back: "
-                "row_history() shows their values.");
+                "A column had another type at that time. Write the columns that you want to "
+                "restore. row_history() shows their values.");
         },
         [&] {
             Changes changes = {};
@@ -307,7 +307,7 @@ static void raise_not_recorded(const RevertCall& call) {
     if (call.by_time)
         ereport(ERROR,
                 (errcode(ERRCODE_NO_DATA_FOUND),
-                 errmsg("history of table \"%s\" does not say what the row was at %s",
+                 errmsg("history of table \"%s\" has no entry that shows the row at %s",
                         RelationGetRelationName(call.rel), timestamptz_to_str(call.at)),
                  errdetail_internal("%s", json_object({{"table", table}, {"key", nullptr, key}})),
                  errhint("%s", hint)));

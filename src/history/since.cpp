@@ -165,8 +165,9 @@ static void list_news(const News& news, int64 end, const char* position, ReturnS
         TablePlan plan = plan_of({table, PlanKind("history_since")}, [&](Statement* statement) {
             statement->add(
                 "SELECT h.id, h.key, h.operation, h.version, h.row_data, h.changed, h.before, "
-                "h.writer, h.changed_by, h.changed_at, h.transaction, h.writer_from, p.up_to FROM "
-                "%s h, (SELECT $7::pg_catalog.text, $8::pg_catalog.int8) p (up_to, last) WHERE ",
+                "h.writer, h.changed_by, h.changed_at, h.transaction, h.writer_from, h.context, "
+                "p.up_to FROM %s h, (SELECT $7::pg_catalog.text, $8::pg_catalog.int8) p (up_to, "
+                "last) WHERE ",
                 qualified_name(table));
             add_condition(statement);
             (void)statement->parameter(TEXTOID);
@@ -181,7 +182,7 @@ static void list_news(const News& news, int64 end, const char* position, ReturnS
         parameters.add(Int64GetDatum(end));
         uint64 count = run_plan(plan, parameters);
         require_result({INT8OID, JSONBOID, TEXTOID, INT8OID, JSONBOID, TEXTARRAYOID, JSONBOID,
-                        TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID, TEXTOID, TEXTOID});
+                        TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID, TEXTOID, JSONBOID, TEXTOID});
         for (uint64 i = 0; i < count; i++)
             tuplestore_puttuple(output->setResult, SPI_tuptable->vals[i]);
     });

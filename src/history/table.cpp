@@ -22,7 +22,8 @@ const HistoryColumn history_columns[kEntryColumns] = {
     {{"before", JSONBOID, false}, "pg_catalog.jsonb"},
     {{"transaction", INT8OID, true}, "pg_catalog.int8 NOT NULL"},
     {{"command", INT8OID, true}, "pg_catalog.int8 NOT NULL"},
-    {{"writer_from", TEXTOID, false}, "pg_catalog.text"}};
+    {{"writer_from", TEXTOID, false}, "pg_catalog.text"},
+    {{"context", JSONBOID, false}, "pg_catalog.jsonb"}};
 
 bool has_made_columns(Relation rel) {
     TupleDesc columns = RelationGetDescr(rel);

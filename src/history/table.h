@@ -30,6 +30,7 @@ enum EntryColumn : int {
     kEntryTransaction,
     kEntryCommand,
     kEntryWriterFrom,
+    kEntryContext,
     kEntryColumns
 };
 

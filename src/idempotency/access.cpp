@@ -25,7 +25,7 @@ static bool has_more_columns(const OwnTable& table, TupleDesc columns) {
 
 static bool has_only_ours(Relation rel, const TableInfo* info) {
     const OwnTable& table = definition_of_keys(info);
-    return table_is_eligible(rel) && info->only_row_checks && !has_triggers(rel->trigdesc) &&
+    return table_is_eligible(rel, info) && info->only_row_checks && !has_triggers(rel->trigdesc) &&
            is_unmodified(table, info) && !has_more_columns(table, info->columns) &&
            has_plain_defaults(rel, info, nullptr);
 }

@@ -126,7 +126,7 @@ static const CachedRows* load_rows(const CachedTable& table) {
         return nullptr;
     const TableInfo* info = table_info(rel);
     TimestampTz until = good_until(rel);
-    if (until != DT_NOBEGIN && is_unmodified(table.table, info) && table_is_eligible(rel)) {
+    if (until != DT_NOBEGIN && is_unmodified(table.table, info) && table_is_eligible(rel, info)) {
         keep(table, rel, info, until);
         cached = cached_rows_of(info);
     }

@@ -438,19 +438,18 @@ void raise_claim_lost(const IdempotencyKey& key, int64 token) {
     IdempotencyRow row = read_idempotency_row(key, {});
     char given[32];
     snprintf(given, sizeof(given), INT64_FORMAT, token);
-    ereport(
-        ERROR,
-        (errcode(kClaimLost),
-         errmsg("the claim of idempotency key \"%s\" is lost", TextDatumGetCString(key.key)),
-         errdetail_internal("%s", json_object({{"scope", TextDatumGetCString(key.scope)},
-                                               {"key", TextDatumGetCString(key.key)},
-                                               {"token", nullptr, given},
-                                               {"status", !row.found      ? nullptr
-                                                          : row.completed ? "completed"
-                                                          : row.failed    ? "failed"
-                                                                          : "pending"}})),
-         errhint("Somebody else took it over, or it has ended. Undo what was done for it; do not "
-                 "repeat it.")));
+    ereport(ERROR,
+            (errcode(kClaimLost),
+             errmsg("the claim of idempotency key \"%s\" is lost", TextDatumGetCString(key.key)),
+             errdetail_internal("%s", json_object({{"scope", TextDatumGetCString(key.scope)},
+                                                   {"key", TextDatumGetCString(key.key)},
+                                                   {"token", nullptr, given},
+                                                   {"status", !row.found      ? nullptr
+                                                              : row.completed ? "completed"
+                                                              : row.failed    ? "failed"
+                                                                              : "pending"}})),
+             errhint("Another worker took the claim over, or it has ended. Roll back the work, and "
+                     "do not repeat it.")));
 }
 
 } // namespace interlock::idempotency

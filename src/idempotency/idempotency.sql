@@ -80,14 +80,15 @@ COMMENT ON INDEX interlock.idempotency_expires_idx IS 'Finds expired keys for th
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency', '');
 
 CREATE TABLE interlock.idempotency_audit (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     forgotten_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     forgotten_by text NOT NULL,
     scope text NOT NULL,
     key text NOT NULL,
     status text NOT NULL,
     attempt integer NOT NULL,
-    reason text NOT NULL);
+    reason text NOT NULL,
+    PRIMARY KEY (id, forgotten_at));
 COMMENT ON TABLE interlock.idempotency_audit IS 'Every use of idempotency_forget: time, user, key, what it was, reason.';
 COMMENT ON SEQUENCE interlock.idempotency_audit_id_seq IS 'Numbers the rows of idempotency_audit.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_audit', '');

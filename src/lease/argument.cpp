@@ -15,19 +15,13 @@ const char* default_holder(size_t* length) {
 LeaseKey lease_key_argument(const text* key, int element) {
     const char* bytes = VARDATA_ANY(key);
     size_t length = VARSIZE_ANY_EXHDR(key);
-    int levels = 0;
-    bool has_empty_level = false;
-    for (size_t start = 0, end = 0; end < length; start = end + 1) {
-        end = end_of_level(bytes, length, start);
-        has_empty_level = has_empty_level || end == start;
-        levels++;
-    }
+    int levels = count_levels(bytes, length);
     if (length == 0)
         refuse_empty(name_of_key(element));
     if (length > kMaxLeaseKeyBytes)
         refuse_long(name_of_key(element), kMaxLeaseKeyBytes,
                     "Give a digest of it, for example md5(key).");
-    if (has_empty_level)
+    if (levels == 0)
         refuse_argument(name_of_key(element), "must not have an empty level",
                         psprintf("A slash separates levels. As one level: interlock.key_path(%s).",
                                  quote_literal_cstr(text_to_cstring(key))));

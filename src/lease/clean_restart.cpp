@@ -104,7 +104,8 @@ static void put_all(CheckedFile* stream) {
 static void save_leases(int code, Datum) {
     if (code == 0 && lease_database_number(0) != nullptr && was_shut_down(false) &&
         !write_checked_file(kFile, put_all))
-        ereport(LOG, (errmsg("leases will have a grace at the next start")));
+        ereport(LOG,
+                (errmsg("could not save the leases: the next start begins with a grace period")));
 }
 
 // --- Restoring -----------------------------------------------------------------------------------

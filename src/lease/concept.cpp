@@ -3,7 +3,6 @@
 #include "server/concept.h"
 #include "lease/database.h"
 #include "lease/lease.h"
-#include "lease/mechanism.h"
 #include "lease/notify.h"
 #include "lease/require.h"
 #include "lease/role_share.h"
@@ -14,7 +13,7 @@ namespace interlock::lease {
 
 int requirements_facet;
 
-static void load_requirement(TableInfo* info, const Trigger* trigger) {
+static void add_requirement(TableInfo* info, const Trigger* trigger) {
     auto* requirements = facet_of<LeaseRequirements>(info, requirements_facet);
     if (requirements == nullptr) {
         requirements = static_cast<LeaseRequirements*>(palloc0(sizeof(LeaseRequirements)));
@@ -23,13 +22,13 @@ static void load_requirement(TableInfo* info, const Trigger* trigger) {
     }
     requirements->first = static_cast<LeaseRequirement*>(
         repalloc(requirements->first, sizeof(LeaseRequirement) * (requirements->count + 1)));
-    requirements->first[requirements->count++] = read_requirement(info->columns, trigger);
+    requirements->first[requirements->count++] = load_requirement(info, trigger);
 }
 
 constexpr TableFacet kFacet = {
     .number = &requirements_facet,
     .trigger_function = "lease_trigger",
-    .load_trigger = load_requirement,
+    .load_trigger = add_requirement,
     .mechanism = &kLeaseMechanism,
 };
 

@@ -2,6 +2,17 @@
 
 namespace interlock::lease {
 
+int count_levels(const char* bytes, size_t length) {
+    int levels = 0;
+    for (size_t start = 0, end = 0; end < length; start = end + 1) {
+        end = end_of_level(bytes, length, start);
+        if (end == start)
+            return 0;
+        levels++;
+    }
+    return levels;
+}
+
 int compare_keys(const LeaseKey& left, const LeaseKey& right) {
     auto rank = [](char byte) { return byte == '/' ? 0 : static_cast<unsigned char>(byte) + 1; };
     for (size_t i = 0; i < Min(left.length, right.length); i++)

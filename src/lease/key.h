@@ -20,6 +20,9 @@ struct LeaseKey {
 // The key of a valid path: it has no empty level, and is within the limits above.
 LeaseKey lease_key(Oid database, const char* bytes, size_t length);
 
+// The number of levels. Zero if one of them is empty.
+int count_levels(const char* bytes, size_t length);
+
 // The end of the level that begins at `from` or has the byte at `from`.
 inline size_t end_of_level(const char* bytes, size_t length, size_t from) {
     const void* slash = memchr(bytes + from, '/', length - from);

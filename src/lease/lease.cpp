@@ -167,7 +167,7 @@ static pg_noinline Datum release_by_holder(const Arguments& arguments, const Lea
     size_t length;
     const char* holder = holder_argument(arguments, 2, &length);
     LeaseDatabase* database = lease_database();
-    (void)withdraw_tickets(database, key, {holder, length}); // before a release would notify it
+    (void)withdraw_tickets(key, {holder, length}); // before a release would notify it
     bool was_held = false;
     ListCell* cell;
     foreach (cell, tokens_of_name(database, key, {holder, length})) {
@@ -209,8 +209,9 @@ static void raise_not_held(const LeaseKey& key, int64 token) {
          errdetail_internal("%s", json_object({{"key", name},
                                                {"token", nullptr, psprintf(INT64_FORMAT, token)},
                                                {"state", why_not_held(key, token)}})),
-         errhint("It has expired, or was released or broken; after a crash, renew it first. "
-                 "Roll back: another may have it, as interlock.lease_of(key) shows.")));
+         errhint(
+             "The lease has expired, or was released or broken. Roll back: another client may have "
+             "it, as interlock.lease_of(key) shows. After a crash, renew the lease first.")));
 }
 
 // ---- arguments and results ----------------------------------------------------------------------

@@ -90,7 +90,7 @@ LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
 
 // Ends the holder's tickets for the key (lease/notify.cpp), of roles for which the caller acts.
 // Returns whether there were any.
-bool withdraw_tickets(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
+bool withdraw_tickets(const LeaseKey& key, std::string_view holder);
 
 // Returns whether the lease was held.
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token);

@@ -28,7 +28,7 @@ COMMENT ON FUNCTION interlock_internal.note_lease_store() IS
 SELECT interlock_internal.note_lease_store();
 
 CREATE TABLE interlock.lease_audit (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     broken_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     broken_by text NOT NULL,
     key text NOT NULL,
@@ -36,7 +36,8 @@ CREATE TABLE interlock.lease_audit (
     token bigint NOT NULL,
     would_expire_at timestamptz NOT NULL,
     reason text NOT NULL,
-    terminated integer[] NOT NULL);
+    terminated integer[] NOT NULL,
+    PRIMARY KEY (id, broken_at));
 COMMENT ON TABLE interlock.lease_audit IS
 'Every use of break_lease and break_leases: time, user, lease, holder, reason, and the processes that were terminated because
 their transactions pinned it.';

@@ -192,12 +192,16 @@ static HeldToken ticket_after(const LeaseKey& key, std::string_view holder, int6
     return found;
 }
 
+// A permit leaves others free, which the next owners of tickets can have.
 static void give_back_ticket(const LeaseRequest& request) {
     LWLockAcquire(partition_lock(request.key.partition), LW_EXCLUSIVE);
     Ref* link = find_ticket(request.key, owner_of(request));
+    bool is_next_due = link != nullptr && request.mode == LeaseMode::kPermit;
     if (link != nullptr)
         drop_ticket(link);
     LWLockRelease(partition_lock(request.key.partition));
+    if (is_next_due)
+        notify_at_commit(request.key.partition);
 }
 
 // --- Notifying -----------------------------------------------------------------------------------
@@ -206,6 +210,7 @@ namespace {
 
 // Of one look at the tickets of a partition: whom to notify, and when to look again.
 struct Turn {
+    int partition;
     int64 numbers[64];
     int count;
     int64 next;
@@ -258,6 +263,7 @@ static bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look,
 // Under the partition's lock for a moment only, however many tickets there are to notify.
 static Turn look_at_tickets(LeaseDatabase* database, int partition) {
     Turn turn = {};
+    turn.partition = partition;
     turn.next = kNeverExpires;
     LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
     int64 now = monotonic_now();
@@ -304,13 +310,13 @@ static LeaseDatabase* used_database() {
 }
 
 // They are chosen again by the next look.
-static void note_unsent(int partition, const Turn& turn) {
-    LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
-    for (Ref ref = *first_ticket(partition); ref != 0; ref = ticket_at(ref)->next)
+static void note_unsent(const Turn& turn) {
+    LWLockAcquire(partition_lock(turn.partition), LW_EXCLUSIVE);
+    for (Ref ref = *first_ticket(turn.partition); ref != 0; ref = ticket_at(ref)->next)
         for (int i = 0; i < turn.count; i++)
             if (ticket_at(ref)->number == turn.numbers[i])
                 ticket_at(ref)->notified = 0;
-    LWLockRelease(partition_lock(partition));
+    LWLockRelease(partition_lock(turn.partition));
 }
 
 // Whether more are due, else when to look again.
@@ -319,7 +325,7 @@ static bool notify_some(SweepRun* run, LeaseDatabase* database, int partition, i
     *next = turn.next;
     char message[kErrorBytes];
     if (turn.count > 0 && !in_transaction(message, [&] { send(turn); })) {
-        note_unsent(partition, turn);
+        note_unsent(turn);
         note_failure(run, "notifications of leases", message);
         return false;
     }
@@ -349,18 +355,64 @@ static void run_ticket_task(SweepRun* run, List*) {
 const SweepTask kTicketTask = {.activity = "notifying callers that wait for leases",
                                .run = run_ticket_task};
 
-void notify_after_release(LeaseDatabase* database, int partition) {
-    ticket_notes.has_ended = false;
+// --- Notifying at the commit of a statement ------------------------------------------------------
+
+// The partitions whose tickets this transaction looks at when it commits, and what it then sends.
+static uint64 due_partitions = 0;
+static List* sent_turns = NIL;
+
+static List* due_turns(LeaseDatabase* database) {
+    List* turns = NIL;
+    for (int i = 0; i < kLeasePartitions; i++) {
+        if ((due_partitions >> i & 1) == 0)
+            continue;
+        auto* turn = static_cast<Turn*>(palloc(sizeof(Turn)));
+        *turn = look_at_tickets(database, i);
+        turns = lappend(turns, turn);
+    }
+    return turns;
+}
+
+static void notify_at_end(XactEvent event, void*) {
+    if (due_partitions == 0)
+        return;
+    ListCell* cell;
+    switch (event) {
+    case XACT_EVENT_PRE_COMMIT:
+        sent_turns = in_context(TopTransactionContext, [] { return due_turns(used_database()); });
+        foreach (cell, sent_turns) {
+            send(*static_cast<Turn*>(lfirst(cell)));
+            wake_sweeper_at(static_cast<Turn*>(lfirst(cell))->next);
+        }
+        return;
+    case XACT_EVENT_ABORT:
+        foreach (cell, sent_turns)
+            note_unsent(*static_cast<Turn*>(lfirst(cell)));
+        wake_sweeper_at(monotonic_now());
+        [[fallthrough]];
+    case XACT_EVENT_COMMIT:
+        due_partitions = 0;
+        sent_turns = NIL;
+        return;
+    default:
+        return;
+    }
+}
+
+void notify_at_commit(int partition) {
     if (!can_notify_here()) {
         wake_sweeper_at(monotonic_now());
         return;
     }
-    Turn turn = look_at_tickets(database, partition);
-    send(turn);
-    wake_sweeper_at(turn.next);
+    static bool registered = false;
+    if (!registered)
+        RegisterXactCallback(notify_at_end, nullptr);
+    registered = true;
+    due_partitions |= UINT64CONST(1) << partition;
+    wake_sweeper_at(monotonic_now() + kPatience); // of a statement that takes longer
 }
 
-bool withdraw_tickets(LeaseDatabase* database, const LeaseKey& key, std::string_view holder) {
+bool withdraw_tickets(const LeaseKey& key, std::string_view holder) {
     bool is_withdrawn = false;
     HeldToken found = {0, InvalidOid};
     while ((found = ticket_after(key, holder, found.token)).token != 0) {
@@ -373,7 +425,7 @@ bool withdraw_tickets(LeaseDatabase* database, const LeaseKey& key, std::string_
         LWLockRelease(partition_lock(key.partition));
     }
     if (is_withdrawn)
-        notify_after_release(database, key.partition);
+        notify_at_commit(key.partition);
     return is_withdrawn;
 }
 

@@ -6,9 +6,10 @@
 // the lease is open. Then the callers behind are notified, and the first one to call gets the
 // lease. From the next grant on they have their order again.
 //
-// If a transaction of one statement releases the lease, it sends the notification. In all other
-// cases a run of the sweeper sends it: leases that expire, that end with their session, or that end
-// with a transaction that has pinned them.
+// If a transaction of one statement releases the lease, it sends the notification when it commits.
+// In all other cases a run of the sweeper sends it: leases that expire, that end with their
+// session, or that end with a transaction that has pinned them, and if the statement fails or takes
+// longer than that second.
 #pragma once
 
 #include "lease/database.h"
@@ -16,9 +17,9 @@
 
 namespace interlock::lease {
 
-// To be called after ticket_notes. Sends the notifications in this transaction if the transaction
-// is one statement. Otherwise the sweeper sends them.
-void notify_after_release(LeaseDatabase* database, int partition);
+// To be called when a lease may have become free. If the transaction is one statement, it sends the
+// notifications. Otherwise the sweeper sends them.
+void notify_at_commit(int partition);
 
 extern const SweepTask kTicketTask;
 

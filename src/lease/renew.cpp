@@ -291,9 +291,9 @@ List* tokens_of_name(LeaseDatabase* database, const LeaseKey& key, std::string_v
     }
     if (has_later)
         ereport(WARNING,
-                (errmsg("a later lease of \"%s\" on \"%s\" is not this session's",
+                (errmsg("the current lease of \"%s\" on \"%s\" was not acquired by this session",
                         pnstrdup(holder.data(), holder.size()), pnstrdup(key.bytes, key.length)),
-                 errhint("Give the token, or let each client have a holder of its own.")));
+                 errhint("Give the token, or use a different holder for each client.")));
     return tokens;
 }
 
@@ -317,7 +317,8 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
         ticket_notes.is_deferred = false;
     });
     if (ticket_notes.has_ended)
-        notify_after_release(database, key.partition);
+        notify_at_commit(key.partition);
+    ticket_notes.has_ended = false;
     if (was_held)
         forget_bound_lease(token);
     if (had_record && stays)

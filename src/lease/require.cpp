@@ -18,7 +18,7 @@ constexpr const char* kTriggerFunction = "lease_trigger";
 
 static const char* default_template(Relation rel);
 static void check_template(Relation rel, const char* key);
-static const char* column_arguments(Relation rel, const Arguments& arguments, int n);
+static NameList columns_argument(Relation rel, const Arguments& arguments, int n);
 static const Trigger* only_requirement(Relation rel);
 static const char* trigger_name(Relation rel, const Trigger* existing, const char* key);
 [[noreturn]] static void raise_no_requirement(Relation rel, const char* key);
@@ -34,15 +34,15 @@ Datum require_lease(PG_FUNCTION_ARGS) {
     TableChange change = begin_change(arguments, rel);
     const char* key = arguments.is_null(1) ? default_template(rel) : arguments.string(1, "key");
     check_template(rel, key);
-    const char* columns = column_arguments(rel, arguments, 2);
+    LeaseSettings settings = {key, {}, columns_argument(rel, arguments, 2)};
     const Trigger* existing = find_trigger(rel, kTriggerFunction, key);
     refuse_partition(rel, existing != nullptr && existing->tgisclone);
     const char* name = trigger_name(rel, existing, key);
     char* command = psprintf(
         "CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
-        "EXECUTE FUNCTION %s(%s%s)",
+        "EXECUTE FUNCTION %s(%s)",
         quote_identifier(name), qualified_name(rel), own_trigger_function_name(kTriggerFunction),
-        quote_literal_cstr(key), columns);
+        arguments_sql(trigger_arguments(settings)));
     Oid relid = RelationGetRelid(rel);
     close_table(rel);
     with_spi([&] { replace_trigger(relid, name, command); });
@@ -150,36 +150,28 @@ static void check_template(Relation rel, const char* key) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("braces of lease key \"%s\" do not match", key),
                         errhint("For example product:{id}; write {{ and }} for braces.")));
-    StringInfoData sample;
-    initStringInfo(&sample);
     bool has_columns = false;
     for (int i = 0; i < pieces.count; i++) {
-        appendStringInfoString(&sample, pieces.pieces[i].text);
         if (pieces.pieces[i].name == nullptr)
             continue;
         has_columns = true;
         check_key_column(rel, pieces.pieces[i].name);
-        appendStringInfoChar(&sample, '*');
     }
+    StringInfoData sample = sample_key(pieces);
     lease_key_argument(cstring_to_text_with_len(sample.data, sample.len));
     if (!has_columns)
         warn_of_missing_braces(rel, key);
 }
 
-// The columns as more arguments of the trigger.
-static const char* column_arguments(Relation rel, const Arguments& arguments, int n) {
+static NameList columns_argument(Relation rel, const Arguments& arguments, int n) {
     if (arguments.is_null(n))
-        return "";
+        return {};
     NameList columns = arguments.names(n, "columns");
     if (columns.count == 0)
         refuse_empty("columns", "Leave it out if every update needs the lease.");
-    StringInfoData text;
-    initStringInfo(&text);
-    for (int i = 0; i < columns.count; i++) {
-        check_stored(rel, TupleDescAttr(RelationGetDescr(rel), column_number(rel, columns[i]) - 1));
-        appendStringInfo(&text, ", %s", quote_literal_cstr(columns[i]));
-    }
-    return text.data;
+    for (const char* name : columns)
+        check_stored(rel, TupleDescAttr(RelationGetDescr(rel), column_number(rel, name) - 1));
+    return columns;
 }
 
 static bool is_requirement(const Trigger* trigger) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "table/relation.h"
+#include "table/trigger.h"
 
 namespace interlock::lease {
 
@@ -28,9 +29,20 @@ struct LeaseTemplate {
     int count; // zero: the template is malformed
 };
 
-struct LeaseRequirement {
-    Oid trigger;
-    bool fits; // false: malformed, or a column is gone or has another type
+// The arguments of the trigger: the template, then the columns whose change needs the lease.
+struct LeaseSettings {
+    const char* key;
+    LeaseTemplate pieces; // of the key
+    NameList columns;     // none: every update needs the lease
+};
+
+// Returns false if require_lease does not write such arguments.
+bool read_settings(const Trigger* trigger, LeaseSettings* settings);
+List* trigger_arguments(const LeaseSettings& settings);
+extern const Mechanism kLeaseMechanism;
+
+struct LeaseRequirement : OwnTrigger {
+    bool fits; // false: a column is gone or has another type
     LeaseTemplate key;
     Bitmapset* key_columns;
     Bitmapset* columns; // null: every update needs the lease
@@ -38,6 +50,9 @@ struct LeaseRequirement {
 
 // Reads 'product:{id}/x'. {column} stands for the column's value. {{ and }} are braces.
 LeaseTemplate parse_template(const char* text);
+
+// The key with '*' for each value. Its levels are those of the key of every row.
+StringInfoData sample_key(const LeaseTemplate& pieces);
 
 struct LeaseRequirements {
     LeaseRequirement* first;
@@ -53,7 +68,7 @@ inline LeaseRequirements requirements_of(const TableInfo* info) {
     return requirements != nullptr ? *requirements : LeaseRequirements{};
 }
 
-// Reads a trigger's arguments.
-LeaseRequirement read_requirement(TupleDesc columns, const Trigger* trigger);
+// The requirement of a trigger. Any role can have created the trigger, so this raises nothing.
+LeaseRequirement load_requirement(const TableInfo* info, const Trigger* trigger);
 
 } // namespace interlock::lease

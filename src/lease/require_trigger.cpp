@@ -37,12 +37,13 @@ Datum lease_trigger(PG_FUNCTION_ARGS) {
 }
 
 static const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
-    const TableInfo* info = table_info(rel);
-    if (argument_count(trigger) == 0)
-        raise_forged(rel, trigger->tgname, "require_lease");
-    for (const LeaseRequirement& requirement : requirements_of(info))
-        if (requirement.trigger == trigger->tgoid && requirement.fits)
-            return &requirement;
+    const LeaseRequirement* found = nullptr;
+    for (const LeaseRequirement& requirement : requirements_of(table_info(rel)))
+        if (requirement.trigger_oid == trigger->tgoid)
+            found = &requirement;
+    require_own(rel, found, "require_lease");
+    if (found->fits)
+        return found;
     ereport(
         ERROR,
         (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -96,7 +97,7 @@ static void add_value(StringInfo key, Relation rel, const TemplatePiece& piece, 
 
 // lease_key_argument would show the key.
 static void refuse_empty_level(Relation rel, const char* key, size_t length) {
-    if (length > 0 && key[0] != '/' && key[length - 1] != '/' && strstr(key, "//") == nullptr)
+    if (count_levels(key, length) > 0)
         return;
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("cannot build the lease key of a row of table \"%s\": a level is empty",
@@ -135,58 +136,13 @@ static void demand_lease(Relation rel, const LeaseRequirement* requirement, Heap
     bool may_show = bms_is_subset(requirement->key_columns, readable_columns(rel, row));
     const char* table = RelationGetRelationName(rel);
     const char* name = may_show ? pnstrdup(key.bytes, key.length) : nullptr;
-    ereport(
-        ERROR,
-        (errcode(kLeaseNotHeld),
-         may_show ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
-                  : errmsg("writing to table \"%s\" needs a lease", table),
-         errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
-         errhint("Acquire it or one above it in mode exclusive, and call interlock.assert_lease "
-                 "in the transaction that writes.")));
-}
-
-static size_t count_columns(const char* text) {
-    size_t count = 0;
-    for (const char* at = text; (at = strchr(at, '{')) != nullptr; at++)
-        if (at[1] == '{')
-            at++;
-        else
-            count++;
-    return count;
-}
-
-// A piece takes much more memory than its text, and any role can make one as long as an argument
-// can be. Each column adds a byte to the key at least.
-LeaseTemplate parse_template(const char* text) {
-    constexpr size_t kMostBytes = kMaxLeaseKeyBytes * (NAMEDATALEN + 2);
-    size_t columns = count_columns(text);
-    if (strlen(text) > kMostBytes || columns > kMaxLeaseKeyBytes)
-        return {};
-    LeaseTemplate result = {
-        static_cast<TemplatePiece*>(palloc0(sizeof(TemplatePiece) * (columns + 1))), 0};
-    StringInfoData literal;
-    initStringInfo(&literal);
-    for (const char* at = text;; at++) {
-        bool is_brace = *at == '{' || *at == '}';
-        if (is_brace && at[1] == *at)
-            at++;
-        else if (*at == '}')
-            return {};
-        else if (is_brace || *at == '\0') {
-            TemplatePiece* piece = &result.pieces[result.count++];
-            piece->text = pstrdup(literal.data);
-            resetStringInfo(&literal);
-            if (*at == '\0')
-                return result;
-            size_t length = strcspn(at + 1, "{}");
-            if (length == 0 || at[1 + length] != '}')
-                return {};
-            piece->name = pnstrdup(at + 1, length);
-            at += 1 + length;
-            continue;
-        }
-        appendStringInfoChar(&literal, *at);
-    }
+    ereport(ERROR,
+            (errcode(kLeaseNotHeld),
+             may_show ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
+                      : errmsg("writing to table \"%s\" needs a lease", table),
+             errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
+             errhint("Acquire this lease, or a lease on a path above it, in mode exclusive. Call "
+                     "interlock.assert_lease in the transaction that writes.")));
 }
 
 // Also whether it can be what it was declared to be.
@@ -208,25 +164,27 @@ static bool load_piece(TupleDesc columns, TemplatePiece* piece) {
     return true;
 }
 
-LeaseRequirement read_requirement(TupleDesc columns, const Trigger* trigger) {
+LeaseRequirement load_requirement(const TableInfo* info, const Trigger* trigger) {
     LeaseRequirement requirement = {};
-    requirement.trigger = trigger->tgoid;
-    if (argument_count(trigger) == 0)
+    static_cast<OwnTrigger&>(requirement) = own_trigger(info->relid, trigger);
+    LeaseSettings settings;
+    requirement.well_formed = read_settings(trigger, &settings);
+    if (!requirement.well_formed)
         return requirement;
-    requirement.key = parse_template(trigger->tgargs[0]);
-    requirement.fits = requirement.key.count > 0;
+    requirement.fits = true;
+    requirement.key = settings.pieces;
     for (int i = 0; i < requirement.key.count; i++) {
         TemplatePiece* piece = &requirement.key.pieces[i];
         if (piece->name == nullptr)
             continue;
-        if (load_piece(columns, piece))
+        if (load_piece(info->columns, piece))
             requirement.key_columns = bms_add_member(requirement.key_columns, piece->column);
         else
             requirement.fits = false;
     }
-    for (int i = 1; i < argument_count(trigger); i++) {
+    for (const char* name : settings.columns) {
         AttrNumber column;
-        if (find_stored(columns, trigger->tgargs[i], &column))
+        if (find_stored(info->columns, name, &column))
             requirement.columns = bms_add_member(requirement.columns, column);
         else
             requirement.fits = false;

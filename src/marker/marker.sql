@@ -206,7 +206,7 @@ COMMENT ON FUNCTION interlock.try_save_row(regclass, "any", text, jsonb, text, b
 'As try_save_row(regclass, text, text, jsonb, text, boolean), for a key of another type.';
 
 CREATE TABLE interlock.row_lock_audit (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     forced_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     forced_by text NOT NULL,
     action text NOT NULL,
@@ -215,7 +215,8 @@ CREATE TABLE interlock.row_lock_audit (
     holder text NOT NULL,
     taken_by text,
     would_expire_at timestamptz,
-    reason text);
+    reason text,
+    PRIMARY KEY (id, forced_at));
 COMMENT ON TABLE interlock.row_lock_audit IS
 'Every use of force_unlock_row, take_over_row and hand_over_row: time, user, function, row, former and new holder, reason.';
 COMMENT ON SEQUENCE interlock.row_lock_audit_id_seq IS 'Numbers the rows of row_lock_audit.';

@@ -166,6 +166,9 @@ extern const Mechanism kMarkerMechanism = {
     .name = "marker",
     .enable = "enable_marker",
     .disable = "disable_marker",
+    .distributed_hint =
+        "Acquire a lease whose key names the row, or keep the rows to lock in a table that is not "
+        "distributed.",
     .read = read,
     .stored_form = stored_form,
 };

@@ -13,8 +13,8 @@ namespace interlock::marker {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("column \"%s\" of table \"%s\" cannot be a marker's status: %s", column,
                            RelationGetRelationName(rel), why),
-                    errhint("0 is free, 1 is being edited, by a holder. Name another column as "
-                            "status_column; one that does not exist is added.")));
+                    errhint("A status is 0 (free) or 1 (held). Name another column as "
+                            "status_column. A column that does not exist is added.")));
 }
 
 // --- The rows
@@ -290,8 +290,8 @@ static void refuse_lost_holders(Relation rel, const char* const* columns) {
     ereport(
         ERROR,
         (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("column \"%s\" of table \"%s\" has holders, and there is no column \"%s\" to "
-                "say which of them hold the row: rows: " INT64_FORMAT,
+         errmsg("column \"%s\" of table \"%s\" has holders, and there is no status column \"%s\": "
+                "rows with a holder: " INT64_FORMAT,
                 holder, RelationGetRelationName(rel), columns[kStatus], count),
          errhint("Name the column that has 1 in rows that are held as status_column. If there is "
                  "none, give the marker columns of its own: %s.",

@@ -229,7 +229,7 @@ bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expe
     write.verb = &verb;
     write.lock_first = keep; // a new deadline could not be taken back
     write.set(changes);
-    if (changes.count == 0 && versioning != nullptr)
+    if (changes.count == 0 && versioning != nullptr && !versioning->keeps_unchanged)
         write.keep(versioning->column); // a save moves it, also one without changes
     if (keep)
         set_until(&write, row.marker, verb.until);

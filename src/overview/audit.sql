@@ -1,7 +1,7 @@
 -- Who broke, forced, granted or configured what
 
 CREATE TABLE interlock.configuration_audit (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     changed_by text NOT NULL,
     kind text NOT NULL,
@@ -10,7 +10,8 @@ CREATE TABLE interlock.configuration_audit (
     table_name text,
     grantee text,
     before jsonb,
-    after jsonb);
+    after jsonb,
+    PRIMARY KEY (id, changed_at));
 COMMENT ON TABLE interlock.configuration_audit IS
 'Every call of a function that configures a table or an idempotency scope (kind configuration), or grants or revokes something (kind
 grant). It has the time, the user, the function, the object, and the changed settings before and after. Statements that change triggers

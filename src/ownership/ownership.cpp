@@ -14,7 +14,7 @@
 
 namespace interlock::ownership {
 
-constexpr const char* kTriggerName = "zzz_interlock_writer";
+constexpr const char* kTriggerName = "zzz_interlock_columns";
 
 namespace {
 
@@ -58,6 +58,10 @@ Datum own_columns(PG_FUNCTION_ARGS) {
     const char* writer = check_writer(arguments.string(1, "writer"));
     OnViolation on_violation = on_violation_argument(arguments, 3);
     Draft draft = open_draft(arguments, 2, ShareRowExclusiveLock);
+    // The servers of the shards do not know the writer that a session has set on this one.
+    if (on_violation == OnViolation::kSkip && draft.info->distribution != Distribution::kNone)
+        refuse_distributed(draft.rel, "own_columns with on_violation skip",
+                           "Use on_violation => 'reject', which raises an error instead.");
     check_columns(draft);
     refuse_later_trigger(draft);
     for (int i = 0; i < draft.columns.count; i++) {
@@ -222,11 +226,10 @@ static void check_columns(const Draft& draft) {
                             errhint("Name the columns that it is computed from.")));
         interlock::require_use(draft.rel, draft.info, column, ColumnUse::kOwned);
         if (bms_is_member(column, draft.info->maintained))
-            ereport(ERROR,
-                    (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                     errmsg("column \"%s\" of table \"%s\" is a version or part of a marker, which "
-                            "every writer moves",
-                            name, table)));
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("column \"%s\" of table \"%s\" can have no writer: it is a "
+                                   "version or part of a marker",
+                                   name, table)));
     }
 }
 

@@ -1,8 +1,9 @@
 // Field ownership: each column has a writer who may change it, or is shared under a strategy.
 //
 // The rules are the arguments of a BEFORE UPDATE trigger: triples of column, kind and value. The
-// trigger runs after every other BEFORE trigger, so it checks the row as it will be stored. A
-// column counts as written if its value changes, also if a trigger changed it.
+// trigger runs after the BEFORE triggers of others, so it checks the row as it will be stored, and
+// before those of the other concepts, which check the row without the skipped values. A column
+// counts as written if its value changes, also if a trigger changed it.
 //
 // The rules name columns by their current names. After an owned column was dropped, every update is
 // refused until the column is released. After a column of a group was dropped, every merge of the

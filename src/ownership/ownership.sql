@@ -48,7 +48,7 @@ COMMENT ON FUNCTION interlock.current_writer() IS
 -- The write log
 
 CREATE TABLE interlock.write_log (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     written_at timestamptz NOT NULL,
     decision text NOT NULL,
     table_name text NOT NULL,
@@ -62,7 +62,8 @@ CREATE TABLE interlock.write_log (
     written_by text NOT NULL,
     reason text,
     stored jsonb,
-    given jsonb);
+    given jsonb,
+    PRIMARY KEY (id, written_at));
 COMMENT ON TABLE interlock.write_log IS
 'Lines about writes that were not stored as given (decision skipped, merged or forced), not recorded in the history
 (suppressed), or not checked (blind): time, user, table and columns, number of rows, the key of a single one. Lines of the current transaction

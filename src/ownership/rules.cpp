@@ -136,7 +136,7 @@ void check_owned_columns(TableInfo* info) {
 [[noreturn]] static void raise_gone(const char* column, Oid table) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("column \"%s\" of table \"%s\" has rules and is gone or generated", column,
+             errmsg("column \"%s\" of table \"%s\", which has rules, is gone or generated", column,
                     get_rel_name(table)),
              errhint("Declare the rules for the column's current name, after SELECT "
                      "interlock.release_columns(%s, ARRAY[%s]);",

@@ -216,9 +216,9 @@ static void refuse_second_default(const char* writer, const char* role) {
     if (present == nullptr || strcmp(present, writer) == 0)
         return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("role \"%s\" writes as \"%s\" by default", role, present),
-                    errhint("A role has one default. Take that one away first: SELECT "
-                            "interlock.grant_writer(%s, %s);",
+                    errmsg("role \"%s\" has the default writer \"%s\" already", role, present),
+                    errhint("A role has at most one default writer. Make that writer an ordinary "
+                            "one first: SELECT interlock.grant_writer(%s, %s);",
                             quote_literal_cstr(present), quote_literal_cstr(role))));
 }
 

@@ -226,7 +226,7 @@ void require_all_statements(const char* what) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("%s: pg_interlock was loaded after the session had begun", what),
-             errdetail("Statements that were planned before are not known."),
+             errdetail("Statements that were planned earlier cannot be checked."),
              errhint("Add pg_interlock to shared_preload_libraries and restart the server, or run "
                      "ALTER DATABASE %s SET session_preload_libraries = %s; and connect again.",
                      quote_identifier(get_database_name(MyDatabaseId)),

@@ -51,15 +51,17 @@ void sweeper_worker_main(Datum argument) {
 static void set_up_session() {
     // Settings of the database or the server must neither stop nor change a sweep. A sweep that a
     // crash undoes is repeated: no need to wait for the disk.
-    constexpr const char* settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
-                                           {"statement_timeout", "0"},
-                                           {"lock_timeout", "0"},
-                                           {"transaction_timeout", "0"}, // from 17 on
-                                           {"idle_in_transaction_session_timeout", "0"},
-                                           {"default_transaction_isolation", "read committed"},
-                                           {"default_transaction_read_only", "off"},
-                                           {"default_transaction_deferrable", "off"},
-                                           {"synchronous_commit", "off"}};
+    constexpr const char* settings[][2] = {
+        {"search_path", "pg_catalog, pg_temp"},
+        {"statement_timeout", "0"},
+        {"lock_timeout", "0"},
+        {"transaction_timeout", "0"}, // from 17 on
+        {"idle_in_transaction_session_timeout", "0"},
+        {"default_transaction_isolation", "read committed"},
+        {"default_transaction_read_only", "off"},
+        {"default_transaction_deferrable", "off"},
+        {"citus.override_table_visibility", "off"}, // hides shards
+        {"synchronous_commit", "off"}};
     for (auto& setting : settings)
         if (GetConfigOption(setting[0], true, false) != nullptr)
             SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);

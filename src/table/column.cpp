@@ -1,5 +1,7 @@
 #include "table/column.h"
 
+#include "server/nearest.h"
+
 namespace interlock::inline table {
 
 // As in SQL, where names are quoted to keep their letters as they are.
@@ -13,35 +15,13 @@ int hint_column_name(std::string_view name) {
                : errhint("Column names are matched exactly, with upper and lower case.");
 }
 
-// As far as the server goes in its own hints (MAX_FUZZY_DISTANCE in parse_relation.c), and not
-// further than half of the letters.
-constexpr int kMostChangedLetters = 3;
-
-static const char* nearest_column(TupleDesc columns, std::string_view name) {
-    if (name.empty() || name.size() >= NAMEDATALEN)
-        return nullptr;
-    int limit = Min(kMostChangedLetters, static_cast<int>(name.size()) / 2);
-    const char* nearest = nullptr;
-    for (int i = 0; i < columns->natts; i++) {
-        Form_pg_attribute attribute = TupleDescAttr(columns, i);
-        if (attribute->attisdropped)
-            continue;
-        const char* candidate = NameStr(attribute->attname);
-        int distance = varstr_levenshtein_less_equal(name.data(), static_cast<int>(name.size()),
-                                                     candidate, static_cast<int>(strlen(candidate)),
-                                                     1, 1, 1, limit, true);
-        if (distance > limit)
-            continue;
-        nearest = candidate;
-        limit = distance - 1;
-    }
-    return nearest;
-}
-
 int hint_nearest_column(TupleDesc columns, std::string_view name) {
-    const char* nearest = nearest_column(columns, name);
-    return nearest != nullptr ? errhint("Perhaps you meant column \"%s\".", nearest)
-                              : hint_column_name(name);
+    Nearest nearest(name);
+    for (int i = 0; i < columns->natts; i++)
+        if (!TupleDescAttr(columns, i)->attisdropped)
+            nearest.offer(NameStr(TupleDescAttr(columns, i)->attname));
+    return nearest.name() != nullptr ? errhint("Perhaps you meant column \"%s\".", nearest.name())
+                                     : hint_column_name(name);
 }
 
 AttrNumber column_number(Relation rel, const char* name) {

@@ -54,6 +54,7 @@ static bool is_same(Jsonb* left, Jsonb* right) {
 
 TableChange begin_change(const Arguments& arguments, Relation rel) {
     Oid relid = RelationGetRelid(rel);
+    require_enableable(rel, arguments.function_name());
     TableChange change = {relid, arguments.function_name(), qualified_name(rel), {}};
     if (has_audit())
         change.before = read_settings(all_mechanisms(), relid);

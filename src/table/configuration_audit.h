@@ -19,7 +19,8 @@ struct TableChange {
     TableSettings before;
 };
 
-// To be called while the table is open and locked against other changes. record_change() follows
+// To be called while the table is open and locked against other changes. Raises the errors of
+// require_enableable() for the called function. record_change() follows
 // after the table is closed.
 TableChange begin_change(const Arguments& arguments, Relation rel);
 void record_change(const TableChange& change);

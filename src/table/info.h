@@ -8,6 +8,7 @@
 
 #include "contention/count.h"
 #include "server/kept_function.h"
+#include "table/citus.h"
 
 namespace interlock::inline execution {
 struct ColumnDefault;
@@ -58,6 +59,7 @@ struct TableInfo {
     bool valid;
     MemoryContext memory;
     TupleDesc columns;
+    Distribution distribution; // by Citus
     UniqueKey key; // the primary key, else the narrowest unique one; no columns when there is none
     UniqueKey* other_keys; // other keys that name a row, each over other columns
     int other_key_count;

@@ -75,6 +75,7 @@ TableInfo* load_table_info(Relation rel) {
         info->columns = CreateTupleDescCopyConstr(RelationGetDescr(rel));
         // Copied before any catalog is read: an invalidation on the way would free the original.
         TriggerDesc* triggers = CopyTriggerDesc(rel->trigdesc);
+        info->distribution = distribution_of(info->relid);
         load_code(info, rel, triggers);
         load_key(info, rel);
         load_populate(info);

@@ -32,6 +32,41 @@ Mechanisms all_mechanisms() {
     return mechanisms;
 }
 
+// Null if the function enables none.
+static const Mechanism* mechanism_of(const char* enable) {
+    Mechanisms mechanisms = all_mechanisms();
+    for (int i = 0; i < mechanisms.count; i++)
+        if (strcmp(mechanisms.all[i]->enable, enable) == 0)
+            return mechanisms.all[i];
+    return nullptr;
+}
+
+static void require_local_partitions(Relation rel) {
+    if (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+        return;
+    ListCell* cell;
+    foreach (cell, find_all_inheritors(RelationGetRelid(rel), NoLock, nullptr))
+        if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_FOREIGN_TABLE)
+            ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                            errmsg("partition \"%s\" of table \"%s\" is a foreign table",
+                                   get_rel_name(lfirst_oid(cell)), RelationGetRelationName(rel)),
+                            errhint("Detach it, or call the function for the other partitions.")));
+}
+
+void require_distributable(Relation rel, const char* enable) {
+    const Mechanism* mechanism = mechanism_of(enable);
+    if (mechanism != nullptr && mechanism->distributed_hint != nullptr &&
+        distribution_of(RelationGetRelid(rel)) != Distribution::kNone)
+        refuse_distributed(rel, enable, mechanism->distributed_hint);
+}
+
+void require_enableable(Relation rel, const char* function) {
+    if (mechanism_of(function) == nullptr)
+        return;
+    require_distributable(rel, function);
+    require_local_partitions(rel);
+}
+
 namespace {
 
 // What the triggers of one table say, of each mechanism.

@@ -32,6 +32,9 @@ struct Mechanism {
     const char* disable;
     const char* key = nullptr;
 
+    // What to do instead on a table that Citus distributes. Null: the mechanism works there.
+    const char* distributed_hint = nullptr;
+
     // Reads one trigger of TableFacet::trigger_function. The table is neither opened nor locked,
     // and any role may have created the trigger. So it raises nothing, waits for nothing, and runs
     // no code of others. It is called for the triggers of a table in the order of their names.
@@ -76,6 +79,15 @@ private:
     List* removals_ = NIL;
     List* changes_ = NIL;
 };
+
+// Raises 0A000 if the mechanism with that enabling function does not work on tables that Citus
+// distributes, and the table is one.
+void require_distributable(Relation rel, const char* enable);
+
+// For a function that may enable a mechanism: raises the error above, and 42809 if a partition of
+// the table is a foreign table, in which no trigger could check a row. Other functions raise
+// nothing.
+void require_enableable(Relation rel, const char* function);
 
 // The mechanisms of all concepts, in the order in which the concepts are registered.
 struct Mechanisms {

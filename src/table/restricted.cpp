@@ -64,18 +64,18 @@ void refuse_untrusted_triggers(Relation rel, int16 event) {
         Oid other = trigger.tgisinternal ? owner_of_table(trigger.tgconstrrelid)
                                          : owner_of_function(trigger.tgfoid);
         if (other != owner && !superuser_arg(other))
-            ereport(
-                ERROR,
-                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                 errmsg("%s table \"%s\" would run code of role \"%s\" as its owner", doing(event),
-                        RelationGetRelationName(rel), GetUserNameFromId(other, true)),
-                 errhint("Make its owner the owner of its trigger functions, and of tables "
-                         "that refer to it with ON DELETE CASCADE or SET.")));
+            ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                            errmsg("%s table \"%s\" would run code of role \"%s\" with the rights "
+                                   "of the table's owner",
+                                   doing(event), RelationGetRelationName(rel),
+                                   GetUserNameFromId(other, true)),
+                            errhint("The table's owner must also own its trigger functions, and "
+                                    "the tables that refer to it with ON DELETE CASCADE or SET.")));
         if (has_untrusted_condition(trigger, owner))
             ereport(ERROR,
                     (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                     errmsg("%s table \"%s\" would run what the condition of trigger \"%s\" calls "
-                            "as its owner",
+                     errmsg("%s table \"%s\" would run functions in the condition of trigger "
+                            "\"%s\" with the rights of the table's owner",
                             doing(event), RelationGetRelationName(rel), trigger.tgname),
                      errhint("In WHEN, call functions of the table's owner or immutable ones of "
                              "the server, or test it in the trigger's function.")));

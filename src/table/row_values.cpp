@@ -29,7 +29,7 @@ TimestampTz time_in_zone(Timestamp time) {
     return time < 0 ? MIN_TIMESTAMP : END_TIMESTAMP - 1;
 }
 
-static bool same_value(Form_pg_attribute attribute, NullableDatum left, NullableDatum right) {
+bool same_value(Form_pg_attribute attribute, NullableDatum left, NullableDatum right) {
     if (left.isnull || right.isnull)
         return left.isnull == right.isnull;
     return same_image(attribute, left.value, right.value);

@@ -41,6 +41,7 @@ inline int64 integer_of(Oid type, Datum value) {
 TimestampTz time_in_zone(Timestamp time);
 
 // Whether a column has the same bytes in both rows.
+bool same_value(Form_pg_attribute attribute, NullableDatum left, NullableDatum right);
 bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum);
 bool same_value(TupleDesc columns, TupleTableSlot* left, TupleTableSlot* right, AttrNumber attnum);
 

@@ -1,5 +1,6 @@
 #include "table/settings_json.h"
 
+#include "server/nearest.h"
 #include "server/notify.h"
 
 namespace interlock::inline table {
@@ -12,20 +13,11 @@ void refuse_setting(const char* path, const char* rule, const char* hint) {
              hint != nullptr ? errhint("%s", hint) : 0));
 }
 
-// By the number of letters to change. The server's function takes no longer names.
-static const char* nearest(const char* name, const KnownNames& known) {
-    const char* best = known.names[0];
-    int least = PG_INT32_MAX;
-    for (int i = 0; i < known.count && strlen(name) < NAMEDATALEN; i++) {
-        const char* each = known.names[i];
-        int distance = varstr_levenshtein(name, static_cast<int>(strlen(name)), each,
-                                          static_cast<int>(strlen(each)), 1, 1, 1, true);
-        if (distance < least) {
-            least = distance;
-            best = each;
-        }
-    }
-    return best;
+static const char* nearest_in_words(const char* name, const KnownNames& known) {
+    Nearest nearest(name);
+    for (int i = 0; i < known.count; i++)
+        nearest.offer(known.names[i]);
+    return nearest.in_words();
 }
 
 static const char* joined(const KnownNames& known) {
@@ -39,8 +31,7 @@ static const char* joined(const KnownNames& known) {
 void refuse_unknown(const char* path, const char* name, const KnownNames& known) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("settings: unknown member \"%s\"", path_to(path, name)),
-                    errhint("Perhaps \"%s\" is meant. Members are %s.", nearest(name, known),
-                            joined(known))));
+                    errhint("%sMembers are %s.", nearest_in_words(name, known), joined(known))));
 }
 
 void require_known(const char* path, const char* name, const KnownNames& known) {
@@ -104,6 +95,20 @@ JsonbValue json_text(const char* text) {
     return value;
 }
 
+JsonbValue json_flag(bool flag) {
+    JsonbValue value = {};
+    value.type = jbvBool;
+    value.val.boolean = flag;
+    return value;
+}
+
+JsonbValue json_number(int64 number) {
+    JsonbValue value = {};
+    value.type = jbvNumeric;
+    value.val.numeric = int64_to_numeric(number);
+    return value;
+}
+
 void JsonObject::add(const char* name, const JsonbValue& value) {
     JsonbValue member = json_text(name);
     builder_.push(WJB_KEY, &member);
@@ -114,20 +119,6 @@ void JsonObject::add(const char* name, Jsonb* json) {
     JsonbValue value = json_null();
     if (json != nullptr)
         JsonbToJsonbValue(json, &value);
-    add(name, value);
-}
-
-void JsonObject::add_flag(const char* name, bool flag) {
-    JsonbValue value = {};
-    value.type = jbvBool;
-    value.val.boolean = flag;
-    add(name, value);
-}
-
-void JsonObject::add_number(const char* name, int64 number) {
-    JsonbValue value = {};
-    value.type = jbvNumeric;
-    value.val.numeric = int64_to_numeric(number);
     add(name, value);
 }
 

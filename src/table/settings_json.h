@@ -66,6 +66,8 @@ void each_element(JsonbContainer* array, Visit&& visit) {
 
 JsonbValue json_null();
 JsonbValue json_text(const char* text); // null: JSON null
+JsonbValue json_flag(bool flag);
+JsonbValue json_number(int64 number);
 
 // An object that is being built.
 class JsonObject {
@@ -75,8 +77,8 @@ public:
     void add(const char* name, const JsonbValue& value);
     void add(const char* name, const char* text) { add(name, json_text(text)); }
     void add(const char* name, Jsonb* json); // an object or array; null: JSON null
-    void add_flag(const char* name, bool flag);
-    void add_number(const char* name, int64 number);
+    void add_flag(const char* name, bool flag) { add(name, json_flag(flag)); }
+    void add_number(const char* name, int64 number) { add(name, json_number(number)); }
     void add_texts(const char* name, const char* const* texts, int count);
 
     Jsonb* finish() { return builder_.finish(WJB_END_OBJECT); }

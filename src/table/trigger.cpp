@@ -1,5 +1,6 @@
 #include "table/trigger.h"
 
+#include "table/mechanism.h"
 #include "table/name.h"
 #include "table/own_table.h"
 
@@ -136,10 +137,11 @@ void raise_twins(Relation rel, const char* first, const char* second, const char
     if (strcmp(first, second) > 0)
         std::swap(first, second);
     ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                    errmsg("triggers \"%s\" and \"%s\" of table \"%s\" say the same, of which "
-                           "interlock.%s creates one",
+                    errmsg("triggers \"%s\" and \"%s\" of table \"%s\" do the same, and "
+                           "interlock.%s creates only one of them",
                            first, second, RelationGetRelationName(rel), maker),
-                    errhint("Drop the other one: a role with TRIGGER on the table has made it.")));
+                    errhint("Drop the trigger that interlock did not create. A role with TRIGGER "
+                            "on the table has created it.")));
 }
 
 OwnTrigger own_trigger(Oid relid, const Trigger* trigger) {
@@ -149,6 +151,7 @@ OwnTrigger own_trigger(Oid relid, const Trigger* trigger) {
     own.root = root_of_trigger(relid, trigger);
     own.enabled = trigger->tgenabled;
     own.is_clone = trigger->tgisclone;
+    own.distribution = distribution_of(relid);
     return own;
 }
 
@@ -157,6 +160,8 @@ void require_own(Relation rel, const OwnTrigger* own, const char* maker) {
         raise_forged(rel, own != nullptr ? own->trigger : maker, maker);
     if (own->twin != nullptr)
         raise_twins(rel, own->trigger, own->twin, maker);
+    if (own->distribution != Distribution::kNone)
+        require_distributable(rel, maker);
 }
 
 const char* name_to_create(Relation rel, const OwnTrigger* present, const char* name,

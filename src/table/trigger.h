@@ -3,6 +3,7 @@
 #pragma once
 
 #include "server/name_list.h"
+#include "table/citus.h"
 
 namespace interlock::inline table {
 
@@ -54,6 +55,7 @@ struct OwnTrigger {
     char enabled;        // tgenabled
     bool is_clone;       // the trigger belongs to the partitioned parent
     bool well_formed;    // the enabling function writes such arguments
+    Distribution distribution; // of the table, by Citus
 };
 OwnTrigger own_trigger(Oid relid, const Trigger* trigger);
 
@@ -67,8 +69,8 @@ OwnTrigger own_trigger(Oid relid, const Trigger* trigger);
 [[noreturn]] void raise_twins(Relation rel, const char* first, const char* second,
                               const char* maker);
 
-// Raises 39P01 for a trigger that interlock.<maker> has not created, and for one of two. Null: the
-// trigger is gone.
+// Raises 39P01 for a trigger that interlock.<maker> has not created, and for one of two, and the
+// error of require_distributable(). Null: the trigger is gone.
 void require_own(Relation rel, const OwnTrigger* own, const char* maker);
 
 // The name of the trigger to create or replace: the name of the existing trigger, which may have

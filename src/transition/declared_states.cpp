@@ -3,6 +3,7 @@
 #include "server/arguments.h"
 #include "server/json_builder.h"
 #include "table/facet.h"
+#include "table/key.h"
 #include "table/settings_json.h"
 #include "transition/define.h"
 #include "transition/transition.h"
@@ -43,17 +44,11 @@ void check_state_column(Relation rel, AttrNumber column) {
 // States may be written as JSON strings, numbers, or for a boolean column booleans.
 static char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
-    char* text;
-    if (value.type == jbvString)
-        text = pnstrdup(value.val.string.val, value.val.string.len);
-    else if (value.type == jbvNumeric)
-        text =
-            DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
-    else if (value.type == jbvBool && getBaseType(attribute->atttypid) == BOOLOID)
-        text = pstrdup(value.val.boolean ? "true" : "false");
-    else
+    bool is_state = value.type == jbvString || value.type == jbvNumeric ||
+                    (value.type == jbvBool && getBaseType(attribute->atttypid) == BOOLOID);
+    if (!is_state)
         refuse_transitions();
-    return canonical_state(rel, attribute->atttypid, attribute->atttypmod, text);
+    return canonical_state(rel, attribute->atttypid, attribute->atttypmod, scalar_text(value));
 }
 
 // The states that may follow one state, written as state_text() prints them.

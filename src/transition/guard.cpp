@@ -152,6 +152,7 @@ namespace {
 
 // What functions keep from call to call, such as plans, lives as long as the statement.
 struct KnownFunctions {
+    MemoryContext memory; // of this struct, and of what the functions keep
     int count;
     FmgrInfo functions[FLEXIBLE_ARRAY_MEMBER];
 };
@@ -161,16 +162,26 @@ struct KnownFunctions {
 static FmgrInfo* function_of(const Guard& guard, const StateMachine* machine, FmgrInfo* caller) {
     auto* known = static_cast<KnownFunctions*>(caller->fn_extra);
     if (known == nullptr || known->count != machine->guard_count) {
+        forget_functions(caller);
+        MemoryContext memory = AllocSetContextCreate(
+            caller->fn_mcxt, "pg_interlock functions of guards", ALLOCSET_SMALL_SIZES);
         known = static_cast<KnownFunctions*>(MemoryContextAllocZero(
-            caller->fn_mcxt,
-            offsetof(KnownFunctions, functions) + sizeof(FmgrInfo) * machine->guard_count));
+            memory, offsetof(KnownFunctions, functions) + sizeof(FmgrInfo) * machine->guard_count));
+        known->memory = memory;
         known->count = machine->guard_count;
         caller->fn_extra = known;
     }
     FmgrInfo* function = &known->functions[&guard - machine->guards];
     if (function->fn_oid != guard.function)
-        fmgr_info_cxt(guard.function, function, caller->fn_mcxt);
+        fmgr_info_cxt(guard.function, function, known->memory);
     return function;
+}
+
+void forget_functions(FmgrInfo* caller) {
+    auto* known = static_cast<KnownFunctions*>(caller->fn_extra);
+    caller->fn_extra = nullptr;
+    if (known != nullptr)
+        MemoryContextDelete(known->memory);
 }
 
 static void require_execute(const Guard& guard) {

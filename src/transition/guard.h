@@ -45,6 +45,9 @@ const Guard* guard_of(const StateMachine* machine, const char* from, const char*
 const char* objection_of(const Guard& guard, const StateMachine* machine, const RowChange& change,
                          FmgrInfo* caller);
 
+// Drops what the guards have kept in `caller`, after an error of one of them.
+void forget_functions(FmgrInfo* caller);
+
 // For define_transitions: the argument and the condition of the trigger, both empty without guards.
 // `machine` has the transitions. Raises 22023 if the guards have another form, for a transition
 // that is not declared, and for a function that cannot be a guard. Raises 42883 for a function that

@@ -126,16 +126,17 @@ static const char* objection_to(const NextCall& call, const CurrentRow& row, con
     const Guard* guard = guard_of(call.machine, row.state, state);
     if (guard == nullptr)
         return nullptr;
+    MemoryContext memory = CurrentMemoryContext;
     const char* objection = nullptr;
     const ErrorData* error = attempt_if([&] {
         const char* said =
             in_context(CurTransactionContext, [&] { return ask(call, row, state, *guard); });
-        objection = said != nullptr ? MemoryContextStrdup(call.caller->fn_mcxt, said) : nullptr;
+        objection = said != nullptr ? MemoryContextStrdup(memory, said) : nullptr;
         return false;
     });
     if (error == nullptr)
         return objection;
-    call.caller->fn_extra = nullptr; // what the function kept may be half made
+    forget_functions(call.caller); // what the function kept may be half made
     return error->message;
 }
 

@@ -1,5 +1,6 @@
 #include "transition/unknown_state.h"
 
+#include "server/nearest.h"
 #include "server/scope.h"
 #include "table/own_table.h"
 #include "transition/transition.h"
@@ -57,49 +58,6 @@ static List* states_to_show(const StateMachine* machine) {
     });
     return states;
 }
-
-// --- The nearest name ----------------------------------------------------------------------------
-
-namespace {
-
-// The candidate that takes the fewest letters to change, if that is not more than half of them: of
-// two letters none, as a number is no misspelling of another one.
-class Nearest {
-public:
-    explicit Nearest(const char* name)
-        : name_(name),
-          length_(static_cast<int>(strlen(name))),
-          limit_(length_ >= NAMEDATALEN ? -1
-                 : length_ < 3          ? 0
-                                        : Min(3, length_ / 2)) {}
-
-    void offer(const char* candidate) {
-        int length = static_cast<int>(strlen(candidate));
-        if (limit_ < 0 || length >= NAMEDATALEN)
-            return;
-        int distance = pg_strcasecmp(name_, candidate) == 0
-                           ? 0
-                           : varstr_levenshtein_less_equal(name_, length_, candidate, length, 1, 1,
-                                                           1, limit_, true);
-        if (distance > limit_)
-            return;
-        nearest_ = candidate;
-        limit_ = distance - 1;
-    }
-
-    // With a space at its end; empty if there is none.
-    const char* in_words() const {
-        return nearest_ != nullptr ? psprintf("Perhaps \"%s\" is meant. ", nearest_) : "";
-    }
-
-private:
-    const char* name_;
-    int length_;
-    int limit_;
-    const char* nearest_ = nullptr;
-};
-
-} // namespace
 
 // --- What the type does not have -----------------------------------------------------------------
 

@@ -82,7 +82,7 @@ Datum report(FunctionCallInfo fcinfo, const RowCall& call, const Answer& answer)
 }
 
 Datum report(FunctionCallInfo fcinfo, const RowCall& call, const Attempt& attempt) {
-    if (attempt.outcome == Outcome::kUpdated)
+    if (attempt.outcome == Outcome::kUpdated || attempt.outcome == Outcome::kUnchanged)
         return report(fcinfo, call, {outcome_name(attempt.outcome), &attempt.stored});
     if (attempt.outcome != Outcome::kConflict)
         return report(fcinfo, call, {outcome_name(attempt.outcome)});

@@ -33,6 +33,7 @@ static void load_versioning(TableInfo* info, const Trigger* trigger) {
         return;
     namestrcpy(&versioning->name, settings.column);
     versioning->blind_updates = settings.blind_updates;
+    versioning->keeps_unchanged = settings.keeps_unchanged;
     find_column(info, versioning);
     for (const char* name : settings.ignored) {
         AttrNumber ignored = find_attribute(info->columns, name);

@@ -31,6 +31,7 @@ static void check_token_column(Relation rel, const TableInfo* info, AttrNumber a
 static bool is_time(Relation rel, AttrNumber column);
 static void refuse_shared_columns(Relation rel, const TableInfo* info);
 static bool wants_start(Relation rel, const TableInfo* info, const char* column);
+static void do_without_start(Oid relid, const char* column, bool wanted);
 static bool adopts_nullable(const TableInfo* info, AttrNumber column);
 static void report_nulls(const char* table, const char* column, bool time);
 static const char* trigger_name(Relation rel, const TableInfo* info);
@@ -58,6 +59,9 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
         request.events = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE;
     const char* trigger = trigger_name(rel, info);
     require_last_word_of(rel, trigger, request.events);
+    bool is_distributed = info->distribution != Distribution::kNone;
+    if (time && info->distribution == Distribution::kReference)
+        refuse_distributed(rel, "a time as the version", kReferenceHint);
     bool start = wants_start(rel, info, request.column);
     bool may_have_nulls = column != InvalidAttrNumber && adopts_nullable(info, column);
     char* table = qualified_name(rel);
@@ -67,8 +71,10 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
         if (column == InvalidAttrNumber)
             run_command(psprintf("ALTER TABLE %s ADD COLUMN %s bigint NOT NULL DEFAULT 1", table,
                                  quote_identifier(request.column)));
-        if (start)
+        if (start && !is_distributed)
             create_start(info->relid, request.column);
+        if (is_distributed)
+            do_without_start(info->relid, request.column, start);
         create_version_trigger(info->relid, table, trigger, request);
         if (may_have_nulls)
             report_nulls(table, request.column, time);
@@ -108,6 +114,9 @@ static Request read_request(const Arguments& arguments) {
     request.column = arguments.name(1, "version_column");
     request.ignored = arguments.names(2, "ignore_columns");
     request.blind_updates = blind_updates_argument(arguments, 3);
+    const char* unchanged = arguments.string(4, "unchanged");
+    if (!parse_unchanged(unchanged, &request.keeps_unchanged))
+        refuse_value("unchanged", unchanged, "Use 'move' or 'keep'.");
     request.events = TRIGGER_TYPE_UPDATE;
     return request;
 }
@@ -182,9 +191,9 @@ static void refuse_shared_columns(Relation rel, const TableInfo* info) {
             ereport(
                 ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("blind updates of column \"%s\" of table \"%s\" are recognized by the "
-                        "version",
-                        rule.name, RelationGetRelationName(rel)),
+                 errmsg(
+                     "column \"%s\" of table \"%s\" needs the version to recognize blind updates",
+                     rule.name, RelationGetRelationName(rel)),
                  errhint("Release the column first: SELECT interlock.release_columns(%s, "
                          "ARRAY[%s]);",
                          quote_literal_cstr(qualified_name(rel)), quote_literal_cstr(rule.name))));
@@ -225,6 +234,26 @@ static bool wants_start(Relation rel, const TableInfo* info, const char* column_
         if (constraints->defval[i].adnum == column && !is_constant(constraints->defval[i].adbin))
             return reads_no_own_start(info->relid, column);
     return true;
+}
+
+// The default is computed on the server that the client is connected to, and rows are deleted where
+// their shard is.
+static void do_without_start(Oid relid, const char* column, bool wanted) {
+    const char* table = get_rel_name(relid);
+    Oid sequence = start_of_column(relid, get_attnum(relid, column));
+    if (OidIsValid(sequence))
+        drop_start(relid, column, sequence);
+    else if (wanted)
+        run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT 1", qualified_name(relid),
+                             quote_identifier(column)));
+    if (wanted || OidIsValid(sequence))
+        ereport(NOTICE,
+                (errmsg("new rows of table \"%s\" start at version 1, also with a key that was "
+                        "used before",
+                        table),
+                 errdetail("Citus distributes the table, so no sequence stores the versions of "
+                           "rows that were deleted."),
+                 errhint("Use keys that are never used again.")));
 }
 
 static bool adopts_nullable(const TableInfo* info, AttrNumber column) {

@@ -6,9 +6,10 @@ CREATE FUNCTION interlock_internal.list_version_columns(
     LANGUAGE sql STABLE
 BEGIN ATOMIC
     SELECT t.tgrelid, t.tgenabled, t.tgparentid, t.arguments[1], a.attnum, a.atttypid IN ('int4'::regtype, 'int8'::regtype),
-           format('%L%s%s', t.arguments[1],
-               CASE WHEN cardinality(t.arguments) > 2 THEN format(', %L', t.arguments[3:]) END, -- ignore_columns
-               CASE WHEN t.arguments[2] <> 'allow' THEN format(', blind_updates => %L', t.arguments[2]) END)
+           format('%L%s%s%s', t.arguments[1],
+               CASE WHEN cardinality(t.arguments) > 3 THEN format(', %L', t.arguments[4:]) END, -- ignore_columns
+               CASE WHEN t.arguments[2] <> 'allow' THEN format(', blind_updates => %L', t.arguments[2]) END,
+               CASE WHEN t.arguments[3] <> 'move' THEN format(', unchanged => %L', t.arguments[3]) END)
       FROM interlock_internal.list_own_triggers() t
       LEFT JOIN pg_attribute a
         ON a.attrelid = t.tgrelid AND a.attname = t.arguments[1] AND NOT a.attisdropped
@@ -67,6 +68,13 @@ BEGIN ATOMIC
        AND (d.owns_sequence
             OR (d.named, d.relowner) NOT IN ( -- of a table that it copies
                    SELECT o.named, o.relowner FROM interlock_internal.list_version_defaults() o WHERE o.owns_sequence))
+    UNION ALL
+    SELECT v.tgrelid::regclass, 'broken',
+           format('Citus distributes the table, and the default of column "%s" calls first_version: inserts are refused', v.attname),
+           format('SELECT interlock.enable_versioning(%L, %s)', v.tgrelid::regclass, v.settings), 'versioning'
+      FROM interlock_internal.list_version_columns() v
+      JOIN interlock_internal.list_version_defaults() d ON d.adrelid = v.tgrelid AND d.adnum = v.attnum
+     WHERE interlock_internal.distribution(v.tgrelid) IS NOT NULL
     UNION ALL
     SELECT v.tgrelid::regclass, 'risk', format('column "%s" is null in some rows: a comparison by = finds none of them', v.attname),
            format('UPDATE %s SET %I = %s WHERE %I IS NULL AND interlock.any_version(%I) -- then ANALYZE', v.tgrelid::regclass, v.attname,
@@ -155,7 +163,8 @@ BEGIN ATOMIC
                 ELSE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT interlock.first_version(%L)', d.tgrelid::regclass, d.attname, d.sequence) END,
            'versioning'
       FROM starts d
-     WHERE CASE WHEN d.reads_sequence THEN d.sequence IS NULL OR d.reads_another
+     WHERE interlock_internal.distribution(d.tgrelid) IS NULL -- for which there is no sequence
+       AND CASE WHEN d.reads_sequence THEN d.sequence IS NULL OR d.reads_another
                 WHEN d.expression IS NULL OR d.sequence IS NOT NULL AND NOT d.is_partition THEN true
                 ELSE d.expression ~ '^(\{FUNCEXPR [^{}]*:funcformat [12] [^{}]*:args \()?\{CONST ' END -- a constant, or the cast of one
        AND (NOT d.is_partition OR d.has_to_read);

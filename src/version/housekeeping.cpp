@@ -17,8 +17,19 @@ static bool assigned_only_ignored(const RowChange& change, const Versioning* ver
     return any;
 }
 
+// A function that names the version moves it, as a changed child does with its parent.
+static bool names_version(const RowChange& change, const Versioning* versioning) {
+    return bms_is_member(versioning->column - FirstLowInvalidHeapAttributeNumber, change.assigned);
+}
+
+static bool keeps_unchanged(const RowChange& change, const Versioning* versioning, bool is_verb) {
+    return versioning->keeps_unchanged && !(is_verb && names_version(change, versioning)) &&
+           same_value(RelationGetDescr(change.rel), change.old_row, change.new_row,
+                      versioning->column);
+}
+
 bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool is_verb) {
-    if (!versioning->has_ignored)
+    if (!versioning->has_ignored && !versioning->keeps_unchanged)
         return false;
     TupleDesc columns = RelationGetDescr(change.rel);
     bool changed = false;
@@ -33,7 +44,8 @@ bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool
             return false;
         changed = true;
     }
-    return changed || assigned_only_ignored(change, versioning);
+    return changed || assigned_only_ignored(change, versioning) ||
+           keeps_unchanged(change, versioning, is_verb);
 }
 
 } // namespace interlock::version

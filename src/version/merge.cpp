@@ -226,7 +226,7 @@ Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const C
             return merge;
         if (plan.write.count > 0) {
             Attempt attempt = update_if_current(rel, info, key, merge.stored, plan.write);
-            if (attempt.outcome != Outcome::kUpdated)
+            if (attempt.outcome != Outcome::kUpdated && attempt.outcome != Outcome::kUnchanged)
                 continue;
             merge.stored = attempt.stored;
             merge.row = read_row(rel, info, key, columns);

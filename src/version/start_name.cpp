@@ -202,10 +202,31 @@ static void note_known(const char* name, const Candidate& sole, uint64 changes) 
     found->changes = changes;
 }
 
+// Only for a sequence that nobody else can have added. Rows that are deleted do not raise it.
+static void refuse_distributed_start(const Candidate& candidate) {
+    Oid table;
+    int32 column;
+    if (!candidate.is_trusted ||
+        !sequenceIsOwned(candidate.sequence, DEPENDENCY_AUTO, &table, &column) ||
+        distribution_of(table) == Distribution::kNone)
+        return;
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+         errmsg("first_version cannot be used with table \"%s\", which Citus distributes",
+                get_rel_name(table)),
+         errhint("The table's owner calls SELECT interlock.enable_versioning(%s, %s) again, "
+                 "which makes 1 the default.",
+                 quote_literal_cstr(qualified_name(table)),
+                 quote_literal_cstr(get_attname(table, static_cast<AttrNumber>(column), false)))));
+}
+
 static int64 search_start(const char* name) {
     uint64 changes = catalog_changes;
     require_name(name);
     Candidates found = find_candidates(name);
+    if (list_length(found.sequences) == 1)
+        refuse_distributed_start(found.at(0, name));
     if (list_length(found.sequences) == 1)
         note_known(name, found.at(0, name), changes);
     int64 highest = 0;

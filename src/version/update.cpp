@@ -12,6 +12,7 @@ namespace {
 struct Written {
     bool done;
     bool was_suppressed;
+    bool was_unchanged;
 };
 
 } // namespace
@@ -19,7 +20,9 @@ struct Written {
 static Written run_update(const KeyedRow& row, int64 expected, const Changes& changes, int64* token,
                           OpenUpdates* open) {
     const Versioning* versioning = versioning_of(row.info);
-    RowWrite write(row, PlanKind("version_update"));
+    RowWrite write(row, versioning->keeps_unchanged ? PlanKind("version_update_changed")
+                                                    : PlanKind("version_update"));
+    write.skips_unchanged = versioning->keeps_unchanged;
     write.set(changes);
     if (changes.count == 0)
         write.keep(versioning->column);
@@ -28,34 +31,58 @@ static Written run_update(const KeyedRow& row, int64 expected, const Changes& ch
     NullableDatum stored;
     VersionAfterWrite after(1);
     if (!write_row(write, &stored, open))
-        return {false, write.was_suppressed};
+        return {false, write.was_suppressed, write.was_unchanged};
     *token = after.version(row, token_of_datum(versioning->kind, stored.value, stored.isnull));
-    return {true, false};
+    return {true, false, false};
 }
 
 static Written run_delete(const KeyedRow& row, int64 expected) {
     RowWrite write(row, PlanKind("version_delete"), RowAction::kDelete);
     write.require(has_version(&write.terms, versioning_of(row.info), expected));
     bool done = write_row(write);
-    return {done, write.was_suppressed};
+    return {done, write.was_suppressed, false};
 }
 
+// The row after a write that found none to write, with the columns that are compared.
+static StoredRow read_unwritten(Relation rel, const TableInfo* info, const Key& key,
+                                const Bitmapset* compared) {
+    Bitmapset* columns = bms_add_member(bms_copy(compared), versioning_of(info)->column);
+    return read_row(rel, info, key, with_table_key(rel, info, key, columns));
+}
+
+static bool has_values(const StoredRow& row, const TableInfo* info, const Changes& changes) {
+    for (int i = 0; i < changes.count; i++) {
+        NullableDatum stored;
+        stored.value = stored_value(row, changes.attnums[i], &stored.isnull);
+        if (!same_value(TupleDescAttr(info->columns, changes.attnums[i] - 1), stored,
+                        {changes.values[i], changes.nulls[i]}))
+            return false;
+    }
+    return true;
+}
+
+// `changes` is null for a delete.
 template <typename Write>
 static Attempt write_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
-                                Write&& write) {
+                                const Changes* changes, Write&& write) {
     const Versioning* versioning = versioning_of(info);
     for (int i = 0; i < kAttempts; i++) {
         Attempt attempt = {};
         Written written = write(&attempt);
         if (written.done)
             return attempt;
-        StoredRow row = read_row(
-            rel, info, key, with_table_key(rel, info, key, bms_make_singleton(versioning->column)));
+        if (written.was_unchanged)
+            return {Outcome::kUnchanged, expected, nullptr};
+        bool compares = changes != nullptr && versioning->keeps_unchanged &&
+                        bms_is_subset(changes->columns, readable_columns(rel));
+        StoredRow row = read_unwritten(rel, info, key, compares ? changes->columns : nullptr);
         if (!row.found)
             return {Outcome::kNotFound, 0, nullptr};
         int64 stored = stored_token(row, versioning);
         if (stored != expected)
             return {Outcome::kConflict, stored, table_key(info, key, row)};
+        if (compares && has_values(row, info, *changes))
+            return {Outcome::kUnchanged, stored, nullptr};
         if (written.was_suppressed)
             break;
     }
@@ -66,6 +93,8 @@ const char* outcome_name(Outcome outcome) {
     switch (outcome) {
     case Outcome::kUpdated:
         return "updated";
+    case Outcome::kUnchanged:
+        return "unchanged";
     case Outcome::kMerged:
         return "merged";
     case Outcome::kDeleted:
@@ -80,7 +109,7 @@ const char* outcome_name(Outcome outcome) {
 
 Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
                           const Changes& changes, OpenUpdates* open) {
-    return write_if_current(rel, info, key, expected, [&](Attempt* attempt) {
+    return write_if_current(rel, info, key, expected, &changes, [&](Attempt* attempt) {
         attempt->outcome = Outcome::kUpdated;
         return run_update({rel, info, &key, CountedKind::kVersioning}, expected, changes,
                           &attempt->stored, open);
@@ -88,7 +117,7 @@ Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, i
 }
 
 Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected) {
-    return write_if_current(rel, info, key, expected, [&](Attempt* attempt) {
+    return write_if_current(rel, info, key, expected, nullptr, [&](Attempt* attempt) {
         attempt->outcome = Outcome::kDeleted;
         return run_delete({rel, info, &key, CountedKind::kVersioning}, expected);
     });

@@ -12,21 +12,22 @@ struct KeyedRow;
 
 namespace interlock::version {
 
-enum class Outcome { kUpdated, kMerged, kDeleted, kConflict, kNotFound };
+enum class Outcome { kUpdated, kUnchanged, kMerged, kDeleted, kConflict, kNotFound };
 
 const char* outcome_name(Outcome outcome);
 
 // One conditional write. The caller sets `expected`. The write sets `stored`: the new token after
-// kUpdated, and the current token of the row after kConflict. It also sets the key by which to name
-// the row (table_key()).
+// kUpdated, and the current token of the row after kUnchanged and kConflict. It also sets the key
+// by which to name the row (table_key()).
 struct Attempt {
     Outcome outcome;
     int64 stored;
     const Key* key;
 };
 
-// Updates the row if its token is `expected`. Without changes it only moves the token. Consecutive
-// updates of one table share `open`.
+// Updates the row if its token is `expected`. Without changes it only moves the token. If the table
+// keeps the versions of unchanged rows, such a row is not written and not locked (kUnchanged).
+// Consecutive updates of one table share `open`.
 Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
                           const Changes& changes, OpenUpdates* open = nullptr);
 Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected);

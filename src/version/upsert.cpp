@@ -68,11 +68,13 @@ static void require_key_as_given(const RowCall& call, const NullableDatum* store
     for (int i = 0; i < key.by->count; i++)
         key.values[i] = stored[i].value;
     if (compare_keys(key, call.key) != 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("row of table \"%s\" would be stored under another key",
-                        RelationGetRelationName(call.rel)),
-                 errhint("Give the key as its columns and the triggers of the table store it.")));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("row of table \"%s\" would be stored under another key",
+                    RelationGetRelationName(call.rel)),
+             errhint(
+                 "Give the key in the form in which the table's columns and triggers store it.")));
 }
 
 // The server's hint is a clause of an INSERT.
@@ -161,14 +163,16 @@ static Insertion insert_as_called(const RowCall& call, const Changes& changes) {
 static void raise_is_there(const RowCall& call, const Insertion& found) {
     char* stored = token_to_json(call.versioning->kind, found.version);
     const char* key = key_to_text(call.info, *table_key(call.info, call.key, found.row));
-    ereport(ERROR, (errcode(kVersionConflict),
-                    errmsg("version conflict in table \"%s\": expected no row, found version %s",
-                           RelationGetRelationName(call.rel), stored),
-                    errdetail_internal("%s", json_object({{"table", qualified_name(call.rel)},
-                                                          {"key", nullptr, key},
-                                                          {"expected"},
-                                                          {"version", nullptr, stored}})),
-                    errhint("Read the row, and give its version as expected to change it.")));
+    ereport(
+        ERROR,
+        (errcode(kVersionConflict),
+         errmsg("version conflict in table \"%s\": expected no row, found version %s",
+                RelationGetRelationName(call.rel), stored),
+         errdetail_internal("%s", json_object({{"table", qualified_name(call.rel)},
+                                               {"key", nullptr, key},
+                                               {"expected"},
+                                               {"version", nullptr, stored}})),
+         errhint("To change the row, read it, and give its version as argument \"expected\".")));
 }
 
 } // namespace interlock::version

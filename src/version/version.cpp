@@ -38,6 +38,8 @@ const Versioning* usable_versioning(Relation rel, const TableInfo* info) {
                      "name of the column and the other settings, which SELECT "
                      "interlock.configuration(%s) shows.",
                      quote_literal_cstr(qualified_name(rel)))));
+    if (versioning->distribution == Distribution::kReference && !is_counter(versioning->kind))
+        refuse_distributed(rel, "a time as the version", kReferenceHint);
     return versioning;
 }
 

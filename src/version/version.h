@@ -24,17 +24,20 @@ namespace interlock::version {
 
 enum class TokenKind : uint8 { kInteger, kBigint, kTimestamp, kTimestamptz };
 
-// The arguments of the trigger: the column, the treatment of blind updates, then the ignored
-// columns.
+// The arguments of the trigger: the column, the treatment of blind updates and of updates that
+// change nothing, then the ignored columns.
 struct VersionSettings {
     const char* column;
     BlindUpdates blind_updates;
+    bool keeps_unchanged; // the version of a row whose values an update leaves as they are
     NameList ignored;
 };
 
 // Returns false if enable_versioning does not write such arguments.
 bool read_settings(const Trigger* trigger, VersionSettings* settings);
 List* trigger_arguments(const VersionSettings& settings);
+// Reads the value of the argument `unchanged`.
+bool parse_unchanged(const char* name, bool* keeps);
 extern const Mechanism kVersionMechanism;
 
 struct Versioning : OwnTrigger {
@@ -46,6 +49,7 @@ struct Versioning : OwnTrigger {
     bool has_ignored;
     Bitmapset* ignored; // attribute numbers
     BlindUpdates blind_updates;
+    bool keeps_unchanged;
     mutable Oid start; // the start that was found last (version/start.h)
 };
 
@@ -60,6 +64,10 @@ inline bool is_counter(TokenKind kind) {
 }
 
 bool token_kind_of(Oid type, TokenKind* kind);
+
+// The hint for a time as the version of a reference table of Citus (table/citus.h).
+constexpr const char* kReferenceHint =
+    "Each copy of a row would get a time of its own. Use a column of type integer or bigint.";
 
 // The configuration for the trigger. Raises 55000 if the column is missing.
 const Versioning* usable_versioning(Relation rel, const TableInfo* info);

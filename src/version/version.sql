@@ -3,7 +3,7 @@
 CREATE FUNCTION interlock_internal.version_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.version_trigger() IS
-'Moves the version of an updated row. Created by enable_versioning; arguments: version column, blind_updates, ignored columns.
+'Moves the version of an updated row. Created by enable_versioning; arguments: version column, blind_updates, unchanged, ignored columns.
 Refuses blind updates where the owner wants it (IL011). Accepts a counter set to exactly old+1, refuses any other value (IL001); a timestamp always moves forward, and is refused
 when it is more than a minute ahead of the clock (22008), in new rows too.';
 
@@ -16,20 +16,23 @@ starts at 1, until enable_versioning creates one.
 Errors: 22004, 22023 not schema.sequence, 42501 no SELECT on it.';
 
 CREATE FUNCTION interlock.enable_versioning(
-    rel regclass, version_column name = 'version', ignore_columns name[] = '{}', blind_updates text = 'allow')
+    rel regclass, version_column name = 'version', ignore_columns name[] = '{}', blind_updates text = 'allow',
+    unchanged text = 'move')
     RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_versioning(regclass, name, name[], text) IS
+COMMENT ON FUNCTION interlock.enable_versioning(regclass, name, name[], text, text) IS
 'Makes every update of a row move its version, for all writers. For the owner of the table.
 The column is an integer or bigint counter, or an existing timestamp; a missing one is added as bigint, 1 in every row. Rows in which an
 existing one is null stay as they are; a NOTICE says so.
-Updates that change ignored columns only do not move it. Calling it again changes the ignored columns and blind_updates.
+Updates that change ignored columns only do not move it. Calling it again changes the ignored columns, blind_updates and unchanged.
 blind_updates: what happens to a row that an UPDATE, DELETE or MERGE writes without comparing its version: allow, warn (a WARNING
 for each statement), or reject (IL011). The view blind_updates counts them in each mode.
+unchanged: the version of a row whose values an update leaves as they are, byte for byte: move, or keep. With keep, functions do not
+write such a row and do not lock it. An UPDATE still writes it, and counts it.
 A counter gets a sequence next to the table, which remembers the versions of rows that were deleted; hence the caller also
 needs CREATE on its schema.
 Errors: 42501 not the owner, or no CREATE on the schema, 42804 column of another type, 42703 unknown ignored column,
-22023 an ignored column that share_columns merges, unknown blind_updates, 55000 versioned by another column, or statements are not
+22023 an ignored column that share_columns merges, unknown blind_updates or unchanged, 55000 versioned by another column, or statements are not
 known, as the library is not preloaded.';
 
 CREATE FUNCTION interlock.any_version(version text) RETURNS boolean
@@ -73,7 +76,8 @@ CREATE FUNCTION interlock.versioned_update(rel regclass, key "any", expected tex
 COMMENT ON FUNCTION interlock.versioned_update(regclass, text, bigint, jsonb) IS
 'Changes the columns {column: value} of one row if its version is still the expected one; returns the new version.
 key: the value of the primary key, or a jsonb object with exactly the columns of any unique key.
-No changes ({}) only move the version. Needs the privileges of the UPDATE it runs; row security holds.
+No changes ({}) only move the version. With unchanged => ''keep'' a row that has these values already is neither written nor
+locked, and the version is the current one. Needs the privileges of the UPDATE it runs; row security holds.
 Errors: IL001 the version is another one, P0002 no such row, 42703/428C9/22023 unknown, generated or key column,
 55000 not versioned, 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
 COMMENT ON FUNCTION interlock.versioned_update(regclass, "any", bigint, jsonb) IS
@@ -113,8 +117,8 @@ CREATE FUNCTION interlock.try_versioned_update(
     OUT outcome text, OUT version text, OUT current jsonb, OUT conflicts text[])
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, bigint, jsonb, jsonb, text) IS
-'As versioned_update, but returns a conflict as an outcome. Outcomes: updated (version is the new one), conflict
-(version and current are the row as it is now, as far as the caller may read it), not_found, and with
+'As versioned_update, but returns a conflict as an outcome. Outcomes: updated (version is the new one), unchanged (the current
+one, with unchanged => ''keep'' of enable_versioning), conflict (version and current are the row as it is now, as far as the caller may read it), not_found, and with
 on_conflict => ''merge'' and the row the client read as base: merged (current is the row after it), where columns that
 only one writer changed are combined; columns that both changed stay a conflict. With base, conflicts names these in the
 outcome conflict, also where nothing is merged; an empty array says that a merge would succeed.';
@@ -235,7 +239,7 @@ CREATE FUNCTION interlock.try_versioned_upsert(
     rel regclass, key "any", expected text, changes jsonb, OUT outcome text, OUT version text, OUT current jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_versioned_upsert(regclass, text, bigint, jsonb) IS
-'As versioned_upsert, but returns a conflict as an outcome. Outcomes: inserted (version is the first one), updated,
+'As versioned_upsert, but returns a conflict as an outcome. Outcomes: inserted (version is the first one), updated, unchanged,
 conflict (version and current are the row as it is now, as far as the caller may read it), not_found (a version was expected,
 and there is no row).';
 COMMENT ON FUNCTION interlock.try_versioned_upsert(regclass, "any", bigint, jsonb) IS
@@ -284,7 +288,7 @@ CREATE FUNCTION interlock.versioned_update_many(
 COMMENT ON FUNCTION interlock.versioned_update_many(regclass, jsonb, boolean) IS
 'try_versioned_update for many rows: updates is [{"key": ..., "version": ..., "changes": {...}}, ...]. One result row for
 each, in the order given; the rows are written in key order, so that two calls cannot deadlock over them. version is the
-counter, version_time the timestamp, after updated the new one and after conflict the current one.
+counter, version_time the timestamp, after updated the new one, after unchanged and conflict the current one.
 With all_or_nothing the first conflict (IL001) or missing row (P0002) is raised and nothing is written.';
 
 CREATE FUNCTION interlock.update_with_retry(

@@ -1,7 +1,7 @@
 -- guard_children: what it needs, whose it is, what it leaves. What the guard does is in test/sql/children.sql, whose statements
 -- have transactions of their own.
 BEGIN;
-SELECT plan(42);
+SELECT plan(44);
 
 CREATE TABLE doc (id int PRIMARY KEY, code text NOT NULL UNIQUE DEFAULT gen_random_uuid(), total int DEFAULT 0);
 CREATE TABLE line (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, doc_id int REFERENCES doc ON DELETE CASCADE ON UPDATE CASCADE, qty int);
@@ -97,5 +97,15 @@ SELECT throws_ok($$SELECT interlock_internal.changes_parent('doc'::regclass, 'li
 SELECT throws_ok($$SELECT interlock_internal.changes_parent()$$, NULL, NULL, 'nor without arguments');
 SELECT throws_ok($$UPDATE line SET qty = 1 WHERE interlock_internal.changes_parent('doc'::regclass, tableoid, doc_id)$$, '39P01', NULL, 'nor in WHERE');
 SELECT throws_ok($$SELECT interlock_internal.children_trigger()$$, '39P01', NULL, 'a trigger function');
+CREATE TRIGGER zzzz_both AFTER INSERT OR UPDATE ON line FOR EACH ROW
+    WHEN (interlock_internal.changes_parent('doc'::regclass, new.tableoid, new.doc_id)) EXECUTE FUNCTION interlock_internal.children_trigger();
+SELECT is(findings, ARRAY['trigger "zzzz_both" is not as interlock.guard_children creates it: writes are refused'], 'a trigger of two events')
+  FROM interlock.guards WHERE rel = 'line'::regclass;
+DROP TRIGGER zzzz_both ON line;
+INSERT INTO doc VALUES (2);
+CREATE TRIGGER a_argument AFTER INSERT ON line FOR EACH ROW
+    WHEN (interlock_internal.changes_parent('doc'::regclass, new.tableoid, new.doc_id)) EXECUTE FUNCTION interlock_internal.children_trigger('x');
+SELECT throws_ok('INSERT INTO line (doc_id) VALUES (2)', '39P01', 'trigger "a_argument" of table "line" is not as interlock.guard_children creates it', 'a trigger with an argument');
+DROP TRIGGER a_argument ON line;
 SELECT * FROM finish();
 ROLLBACK;

@@ -27,7 +27,7 @@ SELECT hasnt_column('product', 'v', 'nor added');
 SELECT is(changes('{"versioning": {"version_column": "v"}}'), ARRAY['enable_versioning version_column => ''v'''], 'what has been run');
 SELECT has_column('product', 'v', 'was run');
 SELECT is(changes('{"versioning": {"version_column": "v"}}'), '{}', 'once');
-SELECT is(interlock.configuration('product'), '{"versioning": {"version_column": "v", "ignore_columns": [], "blind_updates": "allow"}}', 'defaults are shown');
+SELECT is(interlock.configuration('product'), '{"versioning": {"version_column": "v", "ignore_columns": [], "blind_updates": "allow", "unchanged": "move"}}', 'defaults are shown');
 SELECT is((SELECT change FROM interlock.configure('product', '{"versioning": {"ignore_columns": ["thumbnail"]}}')),
     $$SELECT interlock.enable_versioning('public.product', version_column => 'v', ignore_columns => '{thumbnail}');$$, 'a statement that can be pasted');
 SELECT is(changes('{"versioning": {"blind_updates": "reject"}}'),

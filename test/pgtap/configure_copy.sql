@@ -6,7 +6,7 @@ SET client_min_messages = error;
 -- Every concept in several forms, and not at all: every combination of two of them, and all with each.
 CREATE TEMP TABLE form (member text, n int, settings jsonb, PRIMARY KEY (member, n));
 INSERT INTO form VALUES
-    ('versioning', 1, '{}'), ('versioning', 2, '{"version_column": "v", "ignore_columns": ["b", "a"], "blind_updates": "warn"}'), ('versioning', 3, '{"version_column": "at", "blind_updates": "reject"}'),
+    ('versioning', 1, '{}'), ('versioning', 2, '{"version_column": "v", "ignore_columns": ["b", "a"], "blind_updates": "warn"}'), ('versioning', 3, '{"version_column": "at", "blind_updates": "reject", "unchanged": "keep"}'),
     ('transitions', 1, '{"status": {"transitions": {"draft": ["public", "gone"], "public": []}}}'),
     ('transitions', 2, '{"status": {"transitions": {}, "initial": [], "on_repeat": "reject"}, "n": {"transitions": {"2": [1, 3], "1": ["02"]}, "initial": [2, 1]}, "flag": {"transitions": {"true": [false]}}}'),
     ('marker', 1, '{}'), ('marker', 2, '{"ttl": "1 mon 1 day 1.5 s", "enforce": false, "notify": "full", "status_column": "s", "holder_column": "h", "time_column": "t", "until_column": "u", "reason_column": "r", "sweep_index": false, "take_over": "allow"}'),

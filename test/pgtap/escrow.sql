@@ -50,8 +50,8 @@ SELECT throws_ok($$SELECT interlock.disable_escrow('item', 'stock')$$, '55000', 
 SELECT throws_ok($$SELECT interlock.adjust('item', 1, 'stock', -1)$$, '55000', 'column "stock" of table "item" has no escrow counters');
 
 SELECT lives_ok($$SELECT interlock.enable_escrow('item', 'stock'), interlock.enable_escrow('item', 'price', 0, 1000.5)$$, 'two columns');
-SELECT is(interlock.configuration('item'), '{"escrow": {"price": {"maximum": "1000.50", "minimum": "0.00", "plain_updates": "reject", "fold_moves_version": false},
-    "stock": {"maximum": null, "minimum": "0", "plain_updates": "reject", "fold_moves_version": false}}}'::jsonb, 'configuration() has them');
+SELECT is(interlock.configuration('item'), '{"escrow": {"price": {"maximum": "1000.50", "minimum": "0.00", "plain_updates": "reject", "fold_moves_version": false, "notify": "off"},
+    "stock": {"maximum": null, "minimum": "0", "plain_updates": "reject", "fold_moves_version": false, "notify": "off"}}}'::jsonb, 'configuration() has them');
 SELECT results_eq($$SELECT mechanism, enforced, cardinality(findings) FROM interlock.guards WHERE rel = 'item'::regclass$$,
     $$VALUES ('escrow', true, 0)$$, 'guards too');
 SELECT is_empty($$SELECT interlock.configure('item', interlock.configuration('item'), dry_run => true)$$, 'configure() has nothing to do');

@@ -24,11 +24,11 @@ CREATE FUNCTION broken(rel regclass) RETURNS SETOF text LANGUAGE sql AS
 ALTER TABLE product DISABLE TRIGGER zzz_interlock_version;
 ALTER TABLE product DISABLE TRIGGER zzz_interlock_initial_status;
 ALTER TABLE product ENABLE REPLICA TRIGGER zzz_interlock_marker;
-ALTER TABLE product DISABLE TRIGGER zzz_interlock_writer;
+ALTER TABLE product DISABLE TRIGGER zzz_interlock_columns;
 ALTER TABLE product DISABLE TRIGGER zzz_interlock_history_truncate;
 SELECT set_eq($$SELECT broken('product')$$, ARRAY['history fails trigger "zzz_interlock_history_truncate" is disabled: TRUNCATE is not recorded',
     'marker fails trigger "zzz_interlock_marker" fires on a replica only: markers are not enforced',
-    'ownership fails trigger "zzz_interlock_writer" is disabled: columns are written by anybody',
+    'ownership fails trigger "zzz_interlock_columns" is disabled: columns are written by anybody',
     'transitions fails trigger "zzz_interlock_initial_status" is disabled: states of new rows are not checked', 'versioning fails trigger "zzz_interlock_version" is disabled: updates do not move versions'], 'triggers that do not fire');
 ALTER TABLE product ENABLE TRIGGER USER;
 SELECT is_empty($$SELECT broken('product')$$, 'fire again');

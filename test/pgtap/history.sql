@@ -1,6 +1,6 @@
 -- What callers of version history rely on.
 BEGIN;
-SELECT plan(35);
+SELECT plan(36);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -9,7 +9,7 @@ SELECT is_empty($$SELECT attname FROM pg_attribute WHERE attrelid = 'page_histor
     'no column of a history table needs quotes');
 
 SELECT has_table('page_history');
-SELECT has_column('public', 'page_history', c, c) FROM unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from}'::text[]) c;
+SELECT has_column('public', 'page_history', c, c) FROM unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from,context}'::text[]) c;
 -- ORM-3: tools for schemas know these types, and the number is that of the transaction
 SELECT set_eq($$SELECT DISTINCT atttypid::regtype::text FROM pg_attribute WHERE attrelid = 'page_history'::regclass AND attnum > 0$$,
     ARRAY['bigint', 'jsonb', 'text', 'text[]', 'timestamp with time zone'], 'ORM-3: types of the history table');

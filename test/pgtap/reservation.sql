@@ -104,7 +104,7 @@ SELECT throws_ok($$SELECT interlock.set_escrow('item', 3, 'stock', 19)$$, '22023
 SELECT lives_ok($$SELECT interlock.set_escrow('item', 3, 'stock', 18)$$, 'set_escrow sets what is not reserved');
 SELECT is(left_of(3), 18::numeric, 'and ends what has expired');
 SELECT throws_ok($$SELECT interlock.enable_escrow('item', 'stock', maximum => 19)$$, '55000',
-    'column "stock" of table "item" has reservations for which the maximum leaves no room');
+    'the maximum for column "stock" of table "item" is too small for its reservations');
 SELECT lives_ok($$SELECT interlock.enable_escrow('item', 'stock', maximum => 30)$$, 'reservations last over new limits');
 SELECT is(interlock.cancel_reservation(token('c')), true, 'and are given back');
 SELECT is(left_of(3), 20::numeric, 'exactly');

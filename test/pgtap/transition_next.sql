@@ -1,6 +1,6 @@
 -- next_states and next_states_many: the buttons of a row, with guards.
 BEGIN;
-SELECT plan(26);
+SELECT plan(27);
 
 CREATE TABLE orders (id int PRIMARY KEY, status text DEFAULT 'new', assignee text, total numeric, tax numeric GENERATED ALWAYS AS (total / 10) STORED);
 CREATE TABLE calls (id int);
@@ -41,6 +41,14 @@ SELECT results_eq($$SELECT key, state, allowed FROM interlock.next_states_many('
     'many: in the order of the keys, each once; rows that are not there have no line');
 SELECT results_eq($$SELECT key, state FROM interlock.next_states_many('orders', '[4]')$$, $$VALUES ('{"id": 4}'::jsonb, 'paid')$$, 'many: a JSON array');
 SELECT is_empty($$SELECT FROM interlock.next_states_many('orders', '{}'::int[])$$, 'many: no keys');
+
+-- Guards that raise an error for many rows keep nothing of it
+CREATE TABLE owed (id int PRIMARY KEY, status text DEFAULT 'new', total int DEFAULT 0);
+CREATE FUNCTION divides(old owed, new owed) RETURNS boolean LANGUAGE sql AS 'SELECT 1 / (old).total > 0';
+SELECT interlock.define_transitions('owed', 'status', '{"new": ["paid"]}', guards => '{"new": {"paid": "divides"}}');
+INSERT INTO owed SELECT generate_series(1, 2000);
+SELECT results_eq($$SELECT (SELECT count(*) FROM interlock.next_states_many('owed', ARRAY(SELECT id FROM owed)) WHERE reason = 'division by zero'),
+    (SELECT sum(total_bytes) < 30000000 FROM pg_backend_memory_contexts)$$, $$VALUES (2000::bigint, true)$$, 'memory');
 
 -- what it says is what happens
 CREATE FUNCTION passes(id int, state text) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN

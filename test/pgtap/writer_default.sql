@@ -45,7 +45,7 @@ SELECT is(as_role('default_importer', 'SELECT interlock.current_writer()'), NULL
 
 -- one for each role
 SELECT throws_ok($$SELECT interlock.grant_writer('other', 'default_importer', is_default => true)$$, '55000',
-    'role "default_importer" writes as "importer" by default');
+    'role "default_importer" has the default writer "importer" already');
 SELECT lives_ok($$SELECT interlock.grant_writer('importer', 'default_importer', true, true)$$, 'the same again');
 SELECT results_eq('SELECT writer COLLATE "default", may_force, is_default FROM interlock.writer_grant ORDER BY 1', $$VALUES ('importer', true, true), ('other', false, false)$$,
     'the grants');

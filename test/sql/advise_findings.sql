@@ -223,7 +223,7 @@ ALTER TABLE "All off" DISABLE TRIGGER USER;
 SELECT finding FROM advised() ORDER BY finding COLLATE "C";
 SELECT advice FROM advised() ORDER BY advice COLLATE "C" \gexec
 SELECT rel, severity, finding, advice FROM advised();
-ALTER TABLE "All off" ENABLE REPLICA TRIGGER zzz_interlock_writer;
+ALTER TABLE "All off" ENABLE REPLICA TRIGGER zzz_interlock_columns;
 SET session_replication_role = replica;
 SELECT finding, advice FROM advised() ORDER BY finding COLLATE "C" LIMIT 3;
 RESET session_replication_role;

@@ -101,7 +101,7 @@ SELECT rel FROM reused ORDER BY 1;
 SET ROLE check_mallory;
 CREATE DOMAIN trapped AS jsonb CHECK (trap(VALUE) = 1);
 CREATE TABLE other (id bigint, key trapped, version text, changed_at timestamptz, writer text, changed_by text, operation text, row_data jsonb,
-    changed text[], before jsonb, transaction bigint, command bigint, writer_from text);
+    changed text[], before jsonb, transaction bigint, command bigint, writer_from text, context jsonb);
 INSERT INTO other VALUES (1, '{}', 'v', now(), '', '', 'insert', '{}', '{}', '{}', 1, 1, '');
 CREATE VIEW seen AS SELECT trap(1);
 CREATE TABLE parts (LIKE t_history) PARTITION BY RANGE (id);

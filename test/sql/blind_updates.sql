@@ -397,10 +397,10 @@ DROP TABLE line, doc;
 -- triggers that enable_versioning did not make
 CREATE TABLE forged (id int PRIMARY KEY, version int DEFAULT 1);
 INSERT INTO forged VALUES (1);
-CREATE TRIGGER v BEFORE UPDATE ON forged FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'often');
+CREATE TRIGGER v BEFORE UPDATE ON forged FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'often', 'move');
 UPDATE forged SET id = 2;
 DROP TRIGGER v ON forged;
-CREATE TRIGGER v BEFORE UPDATE ON forged FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'reject');
+CREATE TRIGGER v BEFORE UPDATE ON forged FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'reject', 'move');
 UPDATE forged SET id = 2;
 DROP TABLE forged;
 

@@ -229,7 +229,7 @@ SELECT interlock.disable_marker('doc');
 INSERT INTO line (doc_id) VALUES (1);
 SELECT interlock.enable_versioning('doc');
 
-\echo -- it is no blind update, and leaves its entry
+\echo -- it is no blind update, and has no entry, as only the version moves
 SELECT interlock.enable_versioning('doc', blind_updates => 'reject');
 SELECT interlock.enable_history('doc');
 INSERT INTO line (doc_id) VALUES (1), (1);

@@ -18,7 +18,7 @@ SELECT interlock.enable_history('doc');
 \d doc_history
 INSERT INTO doc VALUES (2, 'two', 2), (3, 'three', NULL);
 UPDATE doc SET price = price + 1;
-UPDATE doc SET title = title WHERE id = 3;
+UPDATE doc SET title = title WHERE id = 3; -- no entry
 DELETE FROM doc WHERE id = 3;
 SELECT * FROM entries('doc_history');
 SELECT version, changed_at > now() - interval '1 min' AS recent, writer, operation, row_data, changed, before, changed_by, id

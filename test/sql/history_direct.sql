@@ -114,14 +114,14 @@ CREATE FUNCTION owned(more text) RETURNS text LANGUAGE sql RETURN 'ALTER TABLE t
 SELECT * FROM try(owned(''));
 SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner'));
 SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT ON t_history TO direct_member; GRANT direct_member TO direct_owner'));
-SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT (key, version, changed_at, writer, changed_by, operation, row_data, changed, before, transaction, command, writer_from) ON t_history TO direct_owner'));
+SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT (key, version, changed_at, writer, changed_by, operation, row_data, changed, before, transaction, command, writer_from, context) ON t_history TO direct_owner'));
 SELECT * FROM try(owned($$DO 'BEGIN EXECUTE ''REVOKE USAGE ON SCHEMA '' || current_schema || '' FROM direct_owner''; END'$$));
 
 -- What changes between two writes of a transaction
 CREATE ROLE direct_former;
 CREATE FUNCTION own_database(owner text) RETURNS text LANGUAGE sql RETURN format('ALTER DATABASE %I OWNER TO %I', current_database(), owner);
 SELECT own_database(current_user) AS back \gset
-CREATE FUNCTION then_do(change text) RETURNS text LANGUAGE sql RETURN $$INSERT INTO t VALUES (1, 1, 'one'), (2, 2, 'two'); $$ || change || '; UPDATE t SET id = id';
+CREATE FUNCTION then_do(change text) RETURNS text LANGUAGE sql RETURN $$INSERT INTO t VALUES (1, 1, 'one'), (2, 2, 'two'); $$ || change || '; UPDATE t SET id = id + 10';
 SELECT * FROM try(owned(''), then_do('REVOKE INSERT ON t_history FROM direct_owner'));
 SELECT * FROM try(owned('GRANT direct_member TO direct_owner; REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT ON t_history TO direct_member'), then_do('REVOKE direct_member FROM direct_owner'));
 SELECT * FROM try(owned(''), then_do($$DO 'BEGIN EXECUTE ''REVOKE USAGE ON SCHEMA '' || current_schema || '' FROM direct_owner''; END'$$));

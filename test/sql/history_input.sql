@@ -76,16 +76,16 @@ DROP TABLE short, short_history, short_history1, short_history2;
 -- Keys of every kind; they are the same key whatever the session's settings are
 CREATE TYPE mood AS ENUM ('sad', 'glad');
 CREATE DOMAIN short AS varchar(4);
-CREATE TABLE keys (kt text, kc char(4), kn numeric, ku uuid, kd date, kz timestamptz, ke mood, ko short, kb bytea, kf float8, ki interval,
+CREATE TABLE keys (kt text, kc char(4), kn numeric, ku uuid, kd date, kz timestamptz, ke mood, ko short, kb bytea, kf float8, ki interval, n int,
     PRIMARY KEY (kt, kc, kn, ku, kd, kz, ke, ko, kb, kf, ki));
 SELECT interlock.enable_history('keys');
 INSERT INTO keys VALUES ('it''s', 'c', 1.50, '00000000-0000-0000-0000-000000000001', '2026-02-28', '2026-02-28 12:00+00', 'glad', 'o', '\x01ff', 0.1, '1 day 2:00');
 SET datestyle = 'German'; SET timezone = 'Asia/Kolkata'; SET bytea_output = 'escape'; SET extra_float_digits = 0; SET intervalstyle = 'sql_standard';
-UPDATE keys SET kf = kf;
+UPDATE keys SET kf = kf, n = 1;
 SELECT count(*), count(DISTINCT key) FROM keys_history;
 SELECT count(*) FROM interlock.row_history('keys', '{"kt": "it''s", "kc": "c", "kn": 1.5, "ku": "00000000-0000-0000-0000-000000000001", "kd": "28.02.2026",
     "kz": "28.02.2026 17:30", "ke": "glad", "ko": "o", "kb": "\\001\\377", "kf": 0.1, "ki": "1 2:00:00"}');
-SELECT row_data - 'kz' FROM keys_history WHERE operation = 'update';
+SELECT row_data - 'kz' - 'n' FROM keys_history WHERE operation = 'update';
 RESET datestyle; RESET timezone; RESET bytea_output; RESET extra_float_digits; RESET intervalstyle;
 DROP TABLE keys, keys_history; DROP TYPE mood; DROP DOMAIN short;
 -- a unique index instead of a primary key, and a huge key

@@ -379,6 +379,7 @@ CREATE OR REPLACE TRIGGER t AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION in
 INSERT INTO odd VALUES (1);
 CREATE OR REPLACE TRIGGER t AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.lease_trigger('a//{id}');
 INSERT INTO odd VALUES (1);
+SELECT findings FROM interlock.guards WHERE rel = 'odd'::regclass;
 DROP TABLE odd, way;
 DROP FUNCTION hold, drop_leases, attempt, try_require, change, suppress;
 DROP DOMAIN code;

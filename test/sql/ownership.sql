@@ -183,7 +183,7 @@ UPDATE doc SET seen = 12 WHERE id = 3 RETURNING seen;
 DROP TRIGGER zzz_after ON doc;
 DROP TRIGGER zzz_insert ON doc;
 -- it sorts after ours by name alone, wherever ours was renamed to
-ALTER TRIGGER zzz_interlock_writer ON doc RENAME TO "Mine";
+ALTER TRIGGER zzz_interlock_columns ON doc RENAME TO "Mine";
 CREATE TRIGGER before_ours BEFORE UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION change('by a trigger');
 UPDATE doc SET seen = 13 WHERE id = 3;
 DROP TRIGGER before_ours ON doc;
@@ -191,16 +191,16 @@ SELECT interlock.own_columns('doc', 'importer', '{price}', on_violation => 'reje
 SELECT tgname FROM pg_trigger WHERE tgrelid = 'doc'::regclass;
 SELECT attempt('editor', 'UPDATE doc SET price = 1 WHERE id = 3');
 SELECT interlock.own_columns('doc', 'importer', '{price}', on_violation => 'skip');
-ALTER TRIGGER "Mine" ON doc RENAME TO zzz_interlock_writer;
+ALTER TRIGGER "Mine" ON doc RENAME TO zzz_interlock_columns;
 
 -- off: disabled, or for a replica's session
-ALTER TABLE doc DISABLE TRIGGER zzz_interlock_writer;
+ALTER TABLE doc DISABLE TRIGGER zzz_interlock_columns;
 UPDATE doc SET title = 'off' WHERE id = 3 RETURNING title;
-ALTER TABLE doc ENABLE TRIGGER zzz_interlock_writer;
+ALTER TABLE doc ENABLE TRIGGER zzz_interlock_columns;
 UPDATE doc SET title = 'on' WHERE id = 3;
 SET session_replication_role = replica;
 UPDATE doc SET title = 'replica' WHERE id = 3 RETURNING title;
-ALTER TABLE doc ENABLE ALWAYS TRIGGER zzz_interlock_writer;
+ALTER TABLE doc ENABLE ALWAYS TRIGGER zzz_interlock_columns;
 UPDATE doc SET title = 'always' WHERE id = 3;
 RESET session_replication_role;
 
@@ -590,7 +590,7 @@ RESET ROLE;
 SET session_replication_role = replica;
 SELECT column_name, forced, enforced FROM interlock.column_ownership;
 RESET session_replication_role;
-ALTER TABLE closed."Doc" DISABLE TRIGGER zzz_interlock_writer;
+ALTER TABLE closed."Doc" DISABLE TRIGGER zzz_interlock_columns;
 SELECT column_name, forced, enforced FROM interlock.column_ownership;
 DROP SCHEMA closed CASCADE;
 TRUNCATE interlock.write_log;

@@ -65,9 +65,9 @@ DROP SERVER own_server CASCADE;
 DROP FOREIGN DATA WRAPPER own_fdw;
 -- somebody else's trigger of that name
 CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
-CREATE TRIGGER zzz_interlock_writer BEFORE UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER zzz_interlock_columns BEFORE UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION nothing();
 SELECT call('own_columns(''doc'', ''w'', ''{a}'')');
-DROP TRIGGER zzz_interlock_writer ON doc;
+DROP TRIGGER zzz_interlock_columns ON doc;
 -- temporary tables are fine; long names and many columns, too
 CREATE TEMP TABLE tmp (id int, a int);
 SELECT call('own_columns(''tmp'', ''w'', ''{a}'')');

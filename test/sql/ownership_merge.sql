@@ -119,7 +119,7 @@ SELECT * FROM three('j', '{"a": 1, "b": 1}', '{"a": 1, "b": 1, "c": 1}', '{"b": 
 CREATE TABLE mix (id int PRIMARY KEY, owned int, plain int, retry int, skip int, merge int);
 SELECT interlock.enable_versioning('mix'), interlock.own_columns('mix', 'importer', '{owned}', 'skip'), interlock.share_columns('mix', '{retry}'),
        interlock.share_columns('mix', '{skip}', 'skip'), interlock.share_columns('mix', '{merge}', 'merge');
-SELECT pg_get_triggerdef(oid) AS trigger FROM pg_trigger WHERE tgname = 'zzz_interlock_writer' AND tgrelid = 'mix'::regclass;
+SELECT pg_get_triggerdef(oid) AS trigger FROM pg_trigger WHERE tgname = 'zzz_interlock_columns' AND tgrelid = 'mix'::regclass;
 INSERT INTO mix VALUES (1, 0, 0, 0, 0, 0);
 BEGIN; SELECT interlock.set_writer('importer'); UPDATE mix SET owned = 1, plain = 1, retry = 1, skip = 1, merge = 1; COMMIT;
 TRUNCATE interlock.write_log;

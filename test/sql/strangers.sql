@@ -35,7 +35,7 @@ DROP TABLE t_history;
 CREATE TEMP VIEW no_table AS SELECT 1;
 CREATE TYPE mallory.pair AS (a int, b text);
 CREATE TEMP TABLE no_history (id int, key mallory.pair, version text, changed_at timestamptz, writer int, changed_by bigint, operation int,
-    row_data text, changed text, before text, transaction xid8, command int8, writer_from int);
+    row_data text, changed text, before text, transaction xid8, command int8, writer_from int, context text);
 INSERT INTO no_history VALUES (1, (1, 'x'), 'v', '2020-01-01', 1, 1, 1, 'r', 'c', 'b', '1', 1, 1);
 CREATE FUNCTION mallory.to_json(mallory.pair) RETURNS jsonb LANGUAGE sql IMMUTABLE RETURN '{"id": 1}'::jsonb;
 CREATE CAST (mallory.pair AS jsonb) WITH FUNCTION mallory.to_json(mallory.pair) AS IMPLICIT;
@@ -168,7 +168,7 @@ CREATE TABLE parent (id serial, v int) PARTITION BY LIST (v);
 CREATE TABLE part PARTITION OF parent DEFAULT;
 ALTER TABLE part OWNER TO interlock_mallory;
 SET ROLE interlock_mallory;
-CREATE TRIGGER x BEFORE DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id', 'allow');
+CREATE TRIGGER x BEFORE DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id', 'allow', 'move');
 INSERT INTO part VALUES (1000000, 1);
 DELETE FROM part;
 RESET ROLE;

@@ -36,10 +36,10 @@ GRANT CREATE ON SCHEMA public TO state_app;
 ALTER TABLE part OWNER TO state_app;
 GRANT TRIGGER ON part_1, part_1_1, part_2 TO state_app;
 SELECT interlock.own_columns('part', 'editor', '{a}'), interlock.enable_history('part');
-ALTER TABLE part_2 DISABLE TRIGGER zzz_interlock_writer;
-ALTER TABLE part_1_1 ENABLE ALWAYS TRIGGER zzz_interlock_writer;
+ALTER TABLE part_2 DISABLE TRIGGER zzz_interlock_columns;
+ALTER TABLE part_1_1 ENABLE ALWAYS TRIGGER zzz_interlock_columns;
 ALTER TABLE part_1_1 DISABLE TRIGGER "000_interlock_history";
-ALTER TABLE ONLY part ENABLE REPLICA TRIGGER zzz_interlock_writer;
+ALTER TABLE ONLY part ENABLE REPLICA TRIGGER zzz_interlock_columns;
 SELECT * FROM states('part');
 SET ROLE state_app;
 SELECT interlock.share_columns('part', '{b}');
@@ -48,10 +48,10 @@ SELECT interlock.enable_history('part');
 SELECT * FROM states('part');
 INSERT INTO part_2 VALUES (2, 1);
 UPDATE part SET a = 2 RETURNING a;
-ALTER TABLE part ENABLE TRIGGER zzz_interlock_writer;
+ALTER TABLE part ENABLE TRIGGER zzz_interlock_columns;
 UPDATE part SET a = 3;
 -- a new trigger is a new one
-ALTER TABLE part DISABLE TRIGGER zzz_interlock_writer;
+ALTER TABLE part DISABLE TRIGGER zzz_interlock_columns;
 SELECT interlock.release_columns('part', '{a,b}'), interlock.own_columns('part', 'editor', '{a}');
 SELECT * FROM states('part');
 DROP TABLE part CASCADE;
@@ -70,7 +70,7 @@ SELECT interlock.enable_versioning('renamed', blind_updates => 'reject'), interl
 SELECT tgname FROM pg_trigger WHERE tgrelid = 'renamed'::regclass ORDER BY 1;
 -- and another one for the same, which a role with TRIGGER can make, is refused
 INSERT INTO renamed VALUES (1);
-CREATE TRIGGER zzzz BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id', 'allow');
+CREATE TRIGGER zzzz BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id', 'allow', 'move');
 UPDATE renamed SET status = 'paid' WHERE version = 1;
 SELECT interlock.versioned_update('renamed', 1, 1, '{"status": "paid"}');
 SELECT interlock.enable_versioning('renamed');
@@ -141,7 +141,7 @@ ALTER TRIGGER zzz_interlock_version ON part RENAME TO zzz_v;
 SELECT interlock.enable_versioning('whole');
 DROP TABLE part;
 CREATE TABLE part PARTITION OF whole FOR VALUES IN (1);
-CREATE TRIGGER zzz_v BEFORE UPDATE OR DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'allow');
+CREATE TRIGGER zzz_v BEFORE UPDATE OR DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'allow', 'move');
 SELECT rel, finding FROM interlock.advise() WHERE rel IN ('whole', 'part');
 DROP TABLE whole;
 -- and the notifications of markers

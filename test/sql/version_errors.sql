@@ -88,7 +88,7 @@ SELECT interlock.update_with_retry('t', 1, 'fails(jsonb, jsonb)', max_retries =>
 -- triggers called by hand, or attached in another way
 SELECT interlock_internal.version_trigger();
 CREATE TABLE odd (id int PRIMARY KEY);
-CREATE TRIGGER after_row AFTER UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'allow');
+CREATE TRIGGER after_row AFTER UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'allow', 'move');
 CREATE TRIGGER no_argument BEFORE INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger();
 INSERT INTO odd VALUES (1);
 DROP TRIGGER no_argument ON odd;

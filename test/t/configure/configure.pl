@@ -21,7 +21,7 @@ log_statement = none
 ));
 $node->start;
 
-my $settings = q({"versioning": {"version_column": "v", "ignore_columns": ["seen"], "blind_updates": "reject"},
+my $settings = q({"versioning": {"version_column": "v", "ignore_columns": ["seen"], "blind_updates": "reject", "unchanged": "keep"},
     "transitions": {"status": {"transitions": {"it's \"new\"": ["b\\\\c"]}, "initial": [], "guards": {"it's \"new\"": {"b\\\\c": "\"Rules\".\"Why not\"(doc, doc)"}}}},
     "marker": {"ttl": "1 day 1 s", "notify": "full"}, "history": {"keep_for": "1 mon", "ignore_writers": ["it's"]},
     "ownership": {"columns": {"It's \"a": {"writer": "ed'itor \"\\\\", "on_violation": "skip"}, "price": {"strategy": "merge", "blind_updates": "warn"}}, "groups": [["price", "qty"]]},
@@ -89,13 +89,13 @@ $node->safe_psql('postgres', qq(
     BEGIN
         FOR t IN 1 .. $tables LOOP
             EXECUTE format('CREATE TABLE many.t%s (id int, v bigint)', t);
-            EXECUTE format('CREATE TRIGGER zzz_interlock_version BEFORE UPDATE OR DELETE ON many.t%s FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger(''v'', ''allow'')', t);
+            EXECUTE format('CREATE TRIGGER zzz_interlock_version BEFORE UPDATE OR DELETE ON many.t%s FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger(''v'', ''allow'', ''move'')', t);
             IF t % 500 = 0 THEN COMMIT; END IF;
         END LOOP;
     END \$\$;));
 $node->safe_psql('postgres', 'CALL make_tables()');
 is($node->safe_psql('postgres', 'ANALYZE pg_catalog.pg_trigger, pg_catalog.pg_class, pg_catalog.pg_attribute; SELECT count(*), count(DISTINCT rel), bool_and(enforced), min(cardinality(findings)), max(settings::text) FROM interlock.guards'),
-    "$tables|$tables|t|1|{\"blind_updates\": \"allow\", \"ignore_columns\": [], \"version_column\": \"v\"}", 'CFG-4: two thousand tables');
+    "$tables|$tables|t|1|{\"unchanged\": \"move\", \"blind_updates\": \"allow\", \"ignore_columns\": [], \"version_column\": \"v\"}", 'CFG-4: two thousand tables');
 
 # A server without preload: what needs it is found, with what to do.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");

@@ -114,7 +114,7 @@ $node->safe_psql('postgres', 'ALTER TABLE several ENABLE ROW LEVEL SECURITY');
 like(error_of("SET ROLE clerk; SELECT interlock.fold_escrow('several')"), qr/42501/, 'a role locks no rows by a fold that policies hide from it');
 $node->safe_psql('postgres', q(ALTER TABLE several DROP CONSTRAINT several_pkey, ADD PRIMARY KEY (id, other);
 CREATE OR REPLACE TRIGGER zzzz_interlock_escrow_stock BEFORE INSERT OR UPDATE OR DELETE ON several FOR EACH ROW
-    EXECUTE FUNCTION interlock_internal.escrow_trigger('stock', '0', '', 'reject', 'false', '3 1 2', 'id', 'other');
+    EXECUTE FUNCTION interlock_internal.escrow_trigger('stock', '0', '', 'reject', 'false', 'off', '3 1 2', 'id', 'other');
 ALTER TABLE several ENABLE ALWAYS TRIGGER zzzz_interlock_escrow_stock));
 is($node->safe_psql('postgres', "SELECT interlock.fold_escrow('several')"), 0, 'a counter of a key that had fewer columns is not folded');
 like(error_of("SELECT interlock.disable_escrow('several', 'stock')"), qr/55000/, 'nor forgotten');
@@ -161,7 +161,7 @@ $node->safe_psql('postgres', "UPDATE given_up SET pieces = 2; SELECT interlock.e
 
 # Two triggers for one column would take its parts twice.
 stocked('forged');
-$node->safe_psql('postgres', q(CREATE TRIGGER aaa BEFORE INSERT OR UPDATE OR DELETE ON forged FOR EACH ROW EXECUTE FUNCTION interlock_internal.escrow_trigger('stock', '-1000', '', 'delta', 'false', '2 1', 'id');
+$node->safe_psql('postgres', q(CREATE TRIGGER aaa BEFORE INSERT OR UPDATE OR DELETE ON forged FOR EACH ROW EXECUTE FUNCTION interlock_internal.escrow_trigger('stock', '-1000', '', 'delta', 'false', 'off', '2 1', 'id');
 ALTER TABLE forged ENABLE ALWAYS TRIGGER aaa));
 like(error_of($_), qr/39P01: triggers "[a-z_]+" and "[a-z_]+" of table "forged" say the same/, "$_: two triggers")
     for 'UPDATE forged SET stock = stock + 1', "SELECT interlock.adjust('forged', 1, 'stock', -1)", "SELECT interlock.enable_escrow('forged', 'stock', 5)",

@@ -117,7 +117,7 @@ is(ask($buyer, adjust(-1)), 'adjusted', 'the numbers are exact after it');
 stock(1);
 token(1);
 ask($buyer, "SELECT interlock.adjust('item', $id, 'stock', -1)");
-like($buyer->{hint}, qr/^Reservations, or this transaction, have what is missing/, 'what is reserved');
+like($buyer->{hint}, qr/^Reservations or the current transaction hold the missing amount/, 'what is reserved');
 stock(1);
 ask($other, 'BEGIN; ' . adjust(-1));
 ask($buyer, "SELECT interlock.adjust('item', $id, 'stock', -1)");

@@ -32,6 +32,14 @@ $old->command_ok([ 'pg_dump', '-s', '-f', $schema, $old->connstr('shop') ], 'the
 $new->command_ok([ 'psql', '-qX', '-v', 'ON_ERROR_STOP=1', '-d', $new->connstr('shop'), '-f', $schema ], 'is loaded');
 $old->safe_psql('shop', 'DROP TABLE local; CREATE PUBLICATION all_of_it FOR ALL TABLES WITH (publish_via_partition_root)');
 
+# Both sides have audits with the same numbers.
+$new->safe_psql('shop', q(CREATE TABLE own (id int PRIMARY KEY); SELECT interlock.enable_versioning('own'), interlock.enable_marker('own');
+    INSERT INTO own VALUES (1); SELECT interlock.lock_row('own', 1, 'anna'), interlock.force_unlock_row('own', 1, 'a test')));
+$old->safe_psql('shop', q(INSERT INTO page VALUES (1, 'a'); SELECT interlock.lock_row('page', 1, 'anna'), interlock.force_unlock_row('page', 1, 'a test');
+    DELETE FROM page));
+is($_->safe_psql('shop', 'SELECT min(id) FROM interlock.configuration_audit UNION ALL SELECT min(id) FROM interlock.row_lock_audit'), "1\n1",
+    'audits begin at one on ' . $_->name) for $old, $new;
+
 # What is there before the subscription, with parts
 $old->safe_psql('shop', q(INSERT INTO item VALUES (1, 100), (2, 10); SELECT interlock.adjust('item', 1, 'stock', -7);
     SELECT interlock.acquire_lease('long', '1 h')));

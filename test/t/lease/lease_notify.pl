@@ -127,6 +127,38 @@ tries('nobody, ann is notified, acquired, ben is notified, acquired', 'LEA-51: t
     return join ', ', @seen;
 });
 
+# Two permits become free at once. Who has got one notifies the next, without the sweeper.
+my $launcher = ask(q(SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_interlock launcher'));
+kill 'STOP', $launcher or die 'there is no launcher';
+tries('ann is notified, acquired, ben is notified, acquired', 'LEA-51: of two free permits the second is there for who is next', sub {
+    my ($key) = @_;
+    my $permit = sub { query($one, "SELECT coalesce(token, ticket), outcome FROM interlock.acquire_permit('$key', 2, '10 min', holder => '$_[0]', notify => true)"); @{ $one->{rows}[0] } };
+    my @tokens = map { ($permit->($_))[0] } 'one', 'two';
+    my %asked = map { ($permit->($_))[0] => $_ } 'ann', 'ben';
+    forget_notifications();
+    query($one, "SELECT interlock.release_lease('$key', $tokens[0]), interlock.release_lease('$key', $tokens[1])");
+    my @seen;
+    for (1 .. 2)
+    {
+        my $holder = $asked{ next_notification() } or return join ', ', @seen, 'nobody is notified';
+        push @seen, "$holder is notified", ($permit->($holder))[1];
+    }
+    query($one, "SELECT interlock.break_leases('$key', 'test', current_user)");
+    return join ', ', @seen;
+});
+kill 'CONT', $launcher;
+
+# A statement that takes long to commit does not cost the first its turn.
+tries('ann is notified', 'LEA-2: the first is notified while the statement that released the lease still runs', sub {
+    my ($key) = @_;
+    my $token = holds($key);
+    my %asked = map { (asks($key, $_))[1] => $_ } 'ann', 'ben';
+    query($one, "SELECT interlock.release_lease('$key', $token), pg_sleep(3)");
+    my $holder = $asked{ next_notification() } // 'nobody';
+    query($one, "SELECT interlock.break_leases('$key', 'test', current_user)");
+    return "$holder is notified";
+});
+
 # --- Behind sessions that wait --------------------------------------------------------------------------------------------
 
 # A ticket counts in its database, too.
@@ -279,6 +311,7 @@ my %ends = (
     'is released in one that is rolled back' => [undef, sub { query($one, 'BEGIN'); release(@_); query($one, 'ROLLBACK') }],
     'is released in one that is prepared' =>
         [undef, sub { query($one, 'BEGIN'); release(@_); is(query($one, q(PREPARE TRANSACTION 'p')), undef, 'which can be prepared'); query($one, q(COMMIT PREPARED 'p')) }],
+    'is released by a statement that fails' => [undef, sub { is(query($one, "SELECT interlock.release_lease('$_[0]', $_[1]), 1 / (random() * 0)::int"), '22012', 'which fails') }],
     'is broken' => [undef, sub { ask("SELECT interlock.break_lease('$_[0]', 'test')") }],
     'is released, and a transaction that has asserted it ends' =>
         [undef, sub { query($other, 'BEGIN'); query($other, "SELECT interlock.assert_lease('$_[0]', $_[1])"); release(@_); query($other, 'COMMIT') }],

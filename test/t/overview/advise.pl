@@ -40,7 +40,7 @@ $node->safe_psql('postgres', qq(
                 EXECUTE format('ALTER TABLE many.t%s DROP version, DROP lock_by, DROP status', t);
             ELSIF t % 3 = 1 THEN
                 EXECUTE format('CREATE TRIGGER zzz_interlock_version BEFORE UPDATE OR DELETE ON many.t%s FOR EACH ROW '
-                    'EXECUTE FUNCTION interlock_internal.version_trigger(''version'', ''allow'')', t);
+                    'EXECUTE FUNCTION interlock_internal.version_trigger(''version'', ''allow'', ''move'')', t);
             END IF;
             IF t % 500 = 0 THEN COMMIT; END IF;
         END LOOP;

@@ -197,7 +197,7 @@ sub create_trigger
     my ($table) = @_;
     return create_child_trigger($table) if chance(0.1);
     my $function = one(@triggers);
-    my $name = one('x', 'zzz_interlock_version', 'zzz_interlock_marker', '000_interlock_history', 'zzz_interlock_writer', 'zzz_interlock_transition_status', "zz$function");
+    my $name = one('x', 'zzz_interlock_version', 'zzz_interlock_marker', '000_interlock_history', 'zzz_interlock_columns', 'zzz_interlock_transition_status', "zz$function");
     my $timing = one('BEFORE', 'AFTER');
     my @plausible = (
         [ 'version_trigger', one('v', 'n', 'ts', 'id'), 'status' ],
@@ -205,8 +205,8 @@ sub create_trigger
         [ 'initial_state_trigger', 'status' ],
         [ 'marker_trigger', '300000000 microseconds', one('enforce', 'advise'), 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason', @{ one([], [], [ 'no sweep index' ], [ 'allow' ], [ 'no sweep index', 'operators' ], [ 'allow', 'operators' ]) } ],
         [ 'marker_notify_trigger' ],
-        [ 'escrow_trigger', one('stock', 'stock', 'n', 'v'), one('0', '0', '-9223372036854775808', 'NaN', '1e9'), one('', '', '10', 'x'), one('reject', 'delta', 'delta'), one('true', 'false'), one('id', 'id', 'part', 'status') ],
-        [ 'escrow_trigger', 'stock', '0', '', 'delta', 'false', 'id', 'part' ],
+        [ 'escrow_trigger', one('stock', 'stock', 'n', 'v'), one('0', '0', '-9223372036854775808', 'NaN', '1e9'), one('', '', '10', 'x'), one('reject', 'delta', 'delta'), one('true', 'false'), one('off', 'on', 'full', 'x'), one('id', 'id', 'part', 'status') ],
+        [ 'escrow_trigger', 'stock', '0', '', 'delta', 'false', 'on', 'id', 'part' ],
         [ 'escrow_truncate_trigger' ],
         [ 'lease_trigger', one('k:{id}', '{status}', 'a') ],
         [ 'ownership_trigger', 'status', 'own:skip', 'w', 'v', 'share:merge', '' ],

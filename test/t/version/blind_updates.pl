@@ -131,7 +131,7 @@ is($node->safe_psql('other', 'SELECT count(*) FROM interlock.blind_updates'), '0
 
 # VER-1: more tables than there is room for
 $node->safe_psql('other', q{DO $$ BEGIN FOR i IN 1..1030 LOOP EXECUTE format('CREATE TABLE t%s AS SELECT 1 AS version; CREATE TRIGGER v
-    BEFORE UPDATE ON t%s FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger(version, allow)', i, i); COMMIT; END LOOP; END $$});
+    BEFORE UPDATE ON t%s FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger(version, allow, move)', i, i); COMMIT; END LOOP; END $$});
 $node->safe_psql('other', q{DO $$ BEGIN FOR i IN 1..1030 LOOP EXECUTE format('UPDATE t%s SET version = version', i); END LOOP; END $$});
 is($node->safe_psql('other', q{SELECT count(*), min(blind), max(blind) FROM interlock.blind_updates}), '1023|1|1', 'as many as there is room for');
 is($node->safe_psql('other', q{SELECT used, "of" FROM interlock.usage WHERE what = 'tables with blind updates'}), '1024|1024', 'which the view usage shows');

@@ -1,0 +1,271 @@
+"""Interlock(pool): all of it on one pool."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Generic, TypeVar, Union, overload
+
+from psycopg import AsyncConnection
+
+from ..errors import Held, interlock_errors
+from ..results import Editing, LeaseInTheWay, Once, Reservation, Updated, Versioned
+from ..values import Duration, JsonRow, Key, RowKey, Version, key_text, seconds, seconds_text, time_of
+from .acquire import Wanted, acquire
+from .cart import AsyncCart
+from .claim import AsyncJob, AsyncWorker, ClaimOptions
+from .driver import AsyncDriver, AsyncPool, AsyncPsycopg, Tx
+from .edit import AsyncEdit, begin
+from .etag import AsyncEtag
+from .lease import AsyncLease
+from .once import once
+from .own import Own
+from .rows import AsyncRows
+from .states import AsyncStates
+from .tickets import Tickets
+from .watch import watch
+
+T = TypeVar("T")
+
+
+class AsyncInterlock(Generic[Tx]):
+    """The client of pg_interlock on a pool of psycopg_pool, or on one connection, which one caller uses at a time.
+
+    It opens up to three connections of its own: for heartbeats, for other calls of leases, and to listen. They have the options of
+    the pool. `own` is another conninfo for them: needed where the pool goes through a pooler in transaction mode. `name` is what
+    views show of this program, by default the name of the host.
+    """
+
+    @overload
+    def __init__(
+        self: AsyncInterlock[AsyncConnection[Any]],
+        pool: Union[AsyncPool, AsyncConnection[Any]],
+        *,
+        own: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        ...
+
+    @overload
+    def __init__(self, pool: AsyncDriver[Tx], *, name: str | None = None) -> None:
+        ...
+
+    def __init__(self, pool: Any, *, own: str | None = None, name: str | None = None) -> None:
+        self._driver: AsyncDriver[Tx] = pool if hasattr(pool, "within") else AsyncPsycopg(pool, own)
+        self._rows = AsyncRows(self._driver.query)
+        self._name = name or socket.gethostname()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._owned = Own(self._driver.connect)
+        self._awaited = Tickets(self._owned)
+
+    def _own(self) -> tuple[Own, Tickets]:
+        if self._process != os.getpid():  # it was forked: the connections are the parent's
+            self._begin()
+        return self._owned, self._awaited
+
+    # --- Leases ---
+
+    @asynccontextmanager
+    async def lease(
+        self,
+        key: Key,
+        ttl: Duration = 30,
+        *,
+        wait: Duration = 0,
+        at_least: Duration | None = None,
+        limit: Duration | None = None,
+        mode: str = "exclusive",
+        name: str | None = None,
+    ) -> AsyncIterator[AsyncLease[Tx]]:
+        """A block under a lease that is renewed at half of its ttl, and released at the end. Raises Held when the wait is over, and
+        LeaseLost at the end of a block whose lease was lost."""
+        async with await self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, name=name) as lease:
+            yield lease
+
+    @asynccontextmanager
+    async def try_lease(
+        self,
+        key: Key,
+        ttl: Duration = 30,
+        *,
+        wait: Duration = 0,
+        at_least: Duration | None = None,
+        limit: Duration | None = None,
+        mode: str = "exclusive",
+        name: str | None = None,
+    ) -> AsyncIterator[AsyncLease[Tx] | None]:
+        """As lease(), with None instead of Held."""
+        try:
+            lease = await self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, name=name)
+        except Held:
+            yield None
+            return
+        async with lease:
+            yield lease
+
+    async def acquire(
+        self,
+        key: Key,
+        ttl: Duration = 30,
+        *,
+        wait: Duration = 0,
+        at_least: Duration | None = None,
+        limit: Duration | None = None,
+        mode: str = "exclusive",
+        name: str | None = None,
+    ) -> AsyncLease[Tx]:
+        """The lease alone: call release().
+
+        ttl: how long it lives without a renewal. wait: how long to wait for it at most; a wait needs no connection. at_least: how
+        long it stays in the way although it is released, at most ttl. limit: how long it is renewed at most, for work that may never
+        end. mode: 'shared' excludes only 'exclusive'. name: what views show of the holder; the process and a random part are added.
+        """
+        own, tickets = self._own()
+        text, length = key_text(key), seconds(ttl)
+        # The name is of this call alone: an answer that was lost is asked for again by it.
+        holder = f"{name or self._name} {os.getpid()} {uuid.uuid4().hex[:8]}"
+        wanted = Wanted(text, holder, length, seconds(wait), seconds_text(at_least), mode)
+        until = float("inf") if limit is None else seconds(limit)
+        granted = await acquire(own, tickets, wanted)
+        return AsyncLease(self._driver, own, text, holder, length, until, granted)
+
+    async def lookup(self, key: Key) -> LeaseInTheWay | None:
+        """Which lease keeps the key from being acquired; None if nothing does."""
+        with interlock_errors():
+            rows = await self._driver.query(
+                """SELECT blocks_key, mode, holder, to_jsonb(since)#>>'{}' AS since, to_jsonb(expires_at)#>>'{}' AS expires_at,
+                       to_json(pinned_by)::text AS pinned_by
+                     FROM interlock.lease_of(%s::text)""",
+                (key_text(key),),
+            )
+        if not rows:
+            return None
+        row = rows[0]
+        since, expires_at = time_of(row["since"]), time_of(row["expires_at"])
+        return LeaseInTheWay(row["blocks_key"], row["mode"], row["holder"], since, expires_at, json.loads(row["pinned_by"] or "[]"))
+
+    # --- Transactions and idempotency ---
+
+    @asynccontextmanager
+    async def transaction(self, isolation: str | None = None) -> AsyncIterator[Tx]:
+        """BEGIN, the block, COMMIT. Errors of conflicts are classes of this package."""
+        with interlock_errors():
+            async with self._driver.transaction(isolation) as tx:
+                yield tx
+
+    async def once(
+        self,
+        scope: str,
+        key: Key,
+        request: Any,
+        work: Callable[[Tx], Awaitable[T]],
+        *,
+        wait: Duration = 0,
+        ttl: Duration | None = None,
+    ) -> Once[T]:
+        """The work once for the key, in one transaction with its result: what is written with its argument happens once or not at all.
+
+        `request` tells another request under the same key; None is not compared. Work that raises leaves nothing, and the key is
+        free. `wait` is for another call with the key, to get its result; it occupies a connection. Raises InProgress, Mismatch,
+        Failed.
+        """
+        return await once(self._driver, scope, key, request, work, wait, ttl)
+
+    # --- Rows ---
+
+    async def read(self, rel: str, key: RowKey) -> Versioned:
+        """The row and its version. Raises NotFound."""
+        return await self._rows.read(rel, key)
+
+    async def save(
+        self, rel: str, key: RowKey, version: Version, changes: Mapping[str, Any], *, base: Mapping[str, Any] | None = None
+    ) -> Version:
+        """Changes a row if its version is the one that was read, and returns the new one. With `base`, the row as it was read,
+        columns that only one side has changed are merged. Raises StaleVersion with the row of now, NotFound."""
+        return await self._rows.save(rel, key, version, changes, base)
+
+    async def update(
+        self, rel: str, key: RowKey, change: Callable[[JsonRow], Awaitable[Mapping[str, Any] | None]], *, attempts: int = 20
+    ) -> Updated:
+        """Reads a row, changes it, and again if another writer was faster. For programs: a person decides after a conflict. `change`
+        returns columns and their values, or None to change nothing."""
+        return await self._rows.update(rel, key, change, attempts)
+
+    def etag(self, rel: str) -> AsyncEtag:
+        """What GET, PUT and DELETE of a versioned row answer, with ETag, If-Match and If-None-Match."""
+        return AsyncEtag(rel, self._rows, self._driver.query)
+
+    async def lock(
+        self, rel: str, key: RowKey, holder: str, ttl: Duration | None = None, *, reason: str | None = None
+    ) -> AsyncEdit:
+        """As edit(), without a block: call save() or release()."""
+        return await begin(self._driver.query, self._rows, rel, key, holder, ttl, reason)
+
+    @asynccontextmanager
+    async def edit(
+        self, rel: str, key: RowKey, holder: str, ttl: Duration | None = None, *, reason: str | None = None
+    ) -> AsyncIterator[AsyncEdit]:
+        """A block in which the row is locked for editing. Use user and tab as the holder, such as 'anna/7f3a'. Raises MarkerHeld
+        with the name of who edits it, NotFound."""
+        async with await self.lock(rel, key, holder, ttl, reason=reason) as edit:
+            yield edit
+
+    def watch(self, rel: str, *, every: Duration = 30) -> AsyncIterator[list[Editing]]:
+        """Who edits what: the rows of the table that are held now, and again after each change. With `notify => 'on'` of the marker a
+        change is seen at once, else after `every`. It needs no connection while nothing changes."""
+        return watch(self._driver.query, self._own()[0], rel, seconds(every))
+
+    def claim(
+        self,
+        rel: str,
+        handle: Callable[[AsyncJob[Tx]], Awaitable[Mapping[str, Any] | None]],
+        *,
+        match: Mapping[str, Any] | None = None,
+        order: str | None = None,
+        ttl: Duration | None = None,
+        concurrency: int = 1,
+        every: Duration = 1,
+        channel: str | None = None,
+        name: str | None = None,
+        on_error: Callable[[Exception, JsonRow], None] | None = None,
+    ) -> AsyncWorker[Tx]:
+        """A worker: run() claims rows of a table with markers and calls `handle` for each, until stop().
+
+        A job whose handler has not called done() or release() ends with it: None deletes the row, a mapping is saved in it. A job that
+        raises stays hidden until its deadline, and is then tried again; on_error(error, row) is called, or the error is logged.
+
+        match: columns of the rows and their values. order: the column whose least value comes first. ttl: how long a job is hidden
+        without a sign of life. concurrency: how many jobs at once. every: how often to query for new rows while there are none.
+        channel: a NOTIFY on it says that there are new rows.
+        """
+        options = ClaimOptions(
+            match or {}, order, seconds_text(ttl), concurrency, seconds(every), channel, name or self._name, on_error
+        )
+        return AsyncWorker(self._driver, self._own()[0], self._rows, rel, handle, options)
+
+    def cart(self, holder: str, ttl: Duration, reservations: Sequence[Reservation] = ()) -> AsyncCart[Tx]:
+        """Stock that is held for a cart until a deadline, ttl from now. `reservations` are those of an earlier one."""
+        return AsyncCart(self._driver, holder, ttl, reservations)
+
+    def states(self, rel: str, column: str | None = None) -> AsyncStates:
+        """Transitions of a table. Name the column if it has several with states."""
+        return AsyncStates(self._driver.query, self._rows, rel, column)
+
+    async def close(self) -> None:
+        """Ends our own connections. The pool stays open."""
+        own, _ = self._own()
+        await own.close()
+
+    async def __aenter__(self) -> AsyncInterlock[Tx]:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()

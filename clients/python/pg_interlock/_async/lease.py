@@ -1,0 +1,164 @@
+"""A lease that is held: renewed at half of its time, lost at the latest before it ends on the server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from time import monotonic
+from types import TracebackType
+from typing import Any, Generic
+
+from ..errors import LeaseLost, interlock_errors
+from ..values import Duration, seconds_text, time_of
+from .acquire import Granted
+from .driver import AsyncDriver, Tx
+from .io import Event, Running
+from .own import Own
+
+
+class AsyncLease(Generic[Tx]):
+    """A lease. It is not reentrant: a second call for its key waits as others do, also in the same process."""
+
+    def __init__(
+        self, driver: AsyncDriver[Tx], own: Own, key: str, holder: str, ttl: float, limit: float, granted: Granted
+    ) -> None:
+        self.key = key
+        self.holder = holder
+        """The name under which the server shows it: it belongs to this acquisition alone."""
+        self.token = granted.token
+        """Tokens of a key only grow: a receiver outside of the database can refuse a smaller one."""
+        self.expires_at: datetime = granted.expires_at
+        """When it ends if it is not renewed, by the server's clock."""
+        self.lost = AsyncLost(self)
+        """An event that is set when the lease is lost, or could not be renewed in time: before it ends on the server."""
+        self._driver, self._own, self._ttl = driver, own, ttl
+        self._limit = granted.sent + limit
+        self._reason: LeaseLost | None = None
+        self._released = False
+        self._done = Event()
+        self._process = os.getpid()
+        self._sent, self._deadline = granted.sent, granted.sent + ttl - granted.round_trip
+        self._beats = Running(self._beat)
+
+    def check(self) -> None:
+        """Raises LeaseLost if the lease is lost. A paused process learns it late: use transaction() for what writes."""
+        if self.lost.is_set():
+            assert self._reason is not None
+            raise self._reason
+        if self._released:
+            raise LeaseLost(f'lease "{self.key}" was released', detail={"key": self.key})
+
+    @asynccontextmanager
+    async def transaction(self, isolation: str | None = None) -> AsyncIterator[Tx]:
+        """BEGIN, assert the lease, the block, COMMIT. Until it has ended nobody else gets the lease. Raises LeaseLost, without any
+        effect."""
+        self.check()
+        with interlock_errors():
+            async with self._driver.transaction(isolation) as tx:
+                await self.assert_held(tx)
+                yield tx
+
+    async def assert_held(self, tx: Tx) -> None:
+        """Makes sure in a transaction that the lease is held, until the transaction has ended. Raises LeaseLost."""
+        self.check()
+        try:
+            with interlock_errors():
+                await self._driver.within(tx)("SELECT interlock.assert_lease(%s::text, %s::text::bigint)::text", self._named)
+        except LeaseLost as error:
+            self._lose(error)
+            raise
+
+    async def renew(self, ttl: Duration | None = None) -> bool:
+        """Prolongs it now, to ttl from now or to another time. False: it is lost."""
+        self.check()
+        sent = monotonic()
+        with interlock_errors():
+            rows = await self._own.renew(
+                """SELECT to_jsonb(interlock.renew_lease(%s::text, %s::text::bigint, %s::text::float8))#>>'{}' AS until""",
+                (*self._named, seconds_text(ttl)),
+                max(self._ttl / 4, 0.1),
+            )
+        if rows[0]["until"] is None:
+            message = f'lease "{self.key}" is lost: it has ended, or another client has it'
+            self._lose(LeaseLost(message, sqlstate="IL006", detail=self._detail))
+            return False
+        self.expires_at = time_of(rows[0]["until"])
+        self._sent, self._deadline = sent, sent + self._ttl - (monotonic() - sent)
+        return True
+
+    async def release(self) -> bool:
+        """Ends it. False: it was no longer held. In a process that was forked it does nothing: the parent has the lease."""
+        self._done.set()
+        if self._released or self._process != os.getpid():
+            return False
+        self._released = True
+        for _ in range(2):  # by the token: again after an answer that was lost
+            with suppress(Exception):
+                rows = await self._own.query(
+                    "SELECT interlock.release_lease(%s::text, %s::text::bigint)::text AS released", self._named, 5
+                )
+                return bool(rows[0]["released"] == "true")
+        return False  # it ends by itself
+
+    async def __aenter__(self) -> AsyncLease[Tx]:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        lost = self.lost.is_set()
+        await self.release()
+        if lost and error is None and self._reason is not None:
+            raise self._reason
+
+    @property
+    def _named(self) -> tuple[str, str]:
+        return self.key, str(self.token)
+
+    @property
+    def _detail(self) -> dict[str, Any]:
+        return {"key": self.key, "token": self.token}
+
+    async def _beat(self) -> None:
+        pause = self._sent + self._ttl / 2 - monotonic()
+        while not await self._done.wait(max(pause, 0)):
+            if self.lost.is_set():
+                return
+            if monotonic() >= self._limit:
+                return self._lose(LeaseLost(f'lease "{self.key}" was held for as long as its limit', detail=self._detail))
+            try:
+                if not await self.renew():
+                    return
+                pause = self._sent + self._ttl / 2 - monotonic()
+            except Exception:  # the server cannot be reached: try again until the deadline
+                pause = min(self._ttl / 10, 5)
+
+    def _lose(self, reason: LeaseLost) -> None:
+        if self._reason is None:
+            self._reason = reason
+        self.lost._set()
+
+
+class AsyncLost:
+    """The event of a lease that is lost. It needs no thread or task to be set in time: it looks at the clock."""
+
+    def __init__(self, lease: AsyncLease[Any]) -> None:
+        self._lease = lease
+        self._event = Event()
+
+    def is_set(self) -> bool:
+        lease = self._lease
+        if not self._event.is_set() and not lease._released and monotonic() >= lease._deadline:
+            lease._lose(LeaseLost(f'lease "{lease.key}" could not be renewed in time', detail=lease._detail))
+        return self._event.is_set()
+
+    async def wait(self, timeout: float | None = None) -> bool:
+        """Until the lease is lost, or the seconds are over: whether it is lost."""
+        end = float("inf") if timeout is None else monotonic() + timeout
+        while not self.is_set() and monotonic() < end:
+            until = end if self._lease._released else min(self._lease._deadline, end)
+            await self._event.wait(max(until - monotonic(), 0.001) if until < float("inf") else None)
+        return self.is_set()
+
+    def _set(self) -> None:
+        self._event.set()

@@ -1,0 +1,1 @@
+# Made from _async/__init__.py by to_sync.py.

@@ -1,0 +1,118 @@
+"""Results that threads and tasks share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Generic, TypeVar
+
+from .values import JsonRow, RowKey, Version
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Once(Generic[T]):
+    """`outcome` is 'completed', or 'replay': the work was done before. `value` is what the work has returned, as JSON has it; None
+    if it was too large to be kept."""
+
+    outcome: str
+    value: T
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the server says of an idempotency key."""
+
+    outcome: str
+    token: str | None
+    response: str | None
+    result_id: str | None
+    body: bytes | None
+    retry_after: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An answer as it is kept."""
+
+    response: str | None
+    result_id: str | None = None
+    body: bytes | None = None
+
+
+@dataclass(frozen=True)
+class LeaseInTheWay:
+    """The lease that keeps a key from being acquired."""
+
+    key: str
+    mode: str
+    holder: str
+    since: datetime
+    expires_at: datetime
+    pinned_by: list[int]
+
+
+@dataclass(frozen=True)
+class Versioned:
+    """A row as JSON, and its version; None where the table has none."""
+
+    row: JsonRow
+    version: Version | None
+
+
+@dataclass(frozen=True)
+class Updated:
+    """The version after an update, and how often it was tried."""
+
+    version: Version
+    attempts: int
+
+
+@dataclass(frozen=True)
+class NextState:
+    """A state that may follow. `reason` is what a guard says against it, or the privilege that the role lacks."""
+
+    state: str
+    allowed: bool
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class RowState:
+    """The state of a row, and those that may follow: the buttons of a page."""
+
+    state: str | None
+    next: list[NextState]
+    row: JsonRow
+
+
+@dataclass(frozen=True)
+class Item:
+    """Stock of a cart: so much of a counter."""
+
+    rel: str
+    key: RowKey
+    column: str
+    amount: int | Decimal
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Items that are held under one token."""
+
+    token: int
+    items: tuple[Item, ...]
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Editing:
+    """Who edits a row. `key` has the columns of the row's key."""
+
+    key: JsonRow
+    holder: str
+    since: datetime | None
+    expires_at: datetime
+    reason: str | None

@@ -1,0 +1,100 @@
+"""Carts and states."""
+
+from datetime import datetime, timezone
+
+from pg_interlock import ClaimLost, Item, NextState, NotEnough, NotFound, StateChanged, TransitionRefused
+
+from ..shared import run, value
+from .shop import Case, raised
+
+run(
+    "CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL)",
+    "SELECT interlock.enable_escrow('item', 'stock')",
+    "CREATE TABLE sale (item int)",
+    "CREATE TABLE ticket (id int PRIMARY KEY, status text NOT NULL DEFAULT 'open', agent text)",
+    """CREATE FUNCTION why_not(old ticket, new ticket) RETURNS text LANGUAGE plpgsql
+         AS $$ BEGIN RETURN CASE WHEN new.agent IS NULL THEN 'nobody has it' END; END $$""",
+    """SELECT interlock.define_transitions('ticket', 'status', '{"open": ["claimed", "closed"], "claimed": ["closed"]}',
+         guards => '{"open": {"claimed": "why_not(ticket, ticket)"}}')""",
+)
+
+
+def stock(*ids):
+    return [int(value("SELECT interlock.escrow_value('item', %s::int, 'stock')", id)) for id in ids]
+
+
+def items(*ids, amount=1):
+    return [Item("item", id, "stock", amount) for id in ids]
+
+
+class StockTest(Case):
+    async def asyncSetUp(self):
+        await super().asyncSetUp()
+        run("TRUNCATE sale, ticket", "DELETE FROM item", "INSERT INTO item VALUES (1, 1), (2, 5)", "INSERT INTO ticket VALUES (1)")
+
+    async def sell(self, cart, some=None, error=None):
+        async with cart.confirm(some) as tx:
+            await tx.execute("INSERT INTO sale VALUES (1)")
+            if error:
+                raise error
+
+    async def test_a_cart_holds_all_of_its_items_or_none_and_sells_them_with_the_order(self):
+        cart = self.il.cart("cart 1", "10 min")
+        made = await cart.add(*items(2, 1))
+        self.assertEqual((type(made.token), made.items, stock(1, 2)), (int, tuple(cart.items), [0, 4]))
+        other = self.il.cart("cart 2", "10 min")
+        error = await raised(NotEnough, other.add, *items(1, 2))
+        self.assertEqual((error.status, error.pending, other.items, stock(2)), (409, True, [], [4]))
+        self.assertEqual([(short["key"], short["outcome"]) for short in error.short], [(1, "pending")])
+        await raised(NotFound, other.add, *items(7))
+
+        later = self.il.cart("cart 1", "10 min", cart.reservations)  # another process
+        self.assertGreater(await later.extend("20 min"), datetime.now(timezone.utc))
+        await raised(ZeroDivisionError, self.sell, later, error=ZeroDivisionError())
+        self.assertEqual(len(later.items), 2)
+        await self.sell(later)
+        self.assertEqual((later.items, stock(1, 2), value("SELECT count(*) FROM sale")), ([], [0, 4], 1))
+        await raised(ClaimLost, self.sell, cart)  # it is sold already
+        await raised(ClaimLost, cart.extend)
+        self.assertEqual(value("SELECT count(*) FROM sale"), 1)
+
+    async def test_a_part_is_sold_and_the_rest_returns(self):
+        cart = self.il.cart("cart 1", "10 min")
+        await cart.add(*items(1), *items(2, amount=2))
+        await cart.add(*items(2, amount=2))
+        self.assertEqual(stock(1, 2), [0, 1])
+        await raised(ValueError, self.sell, cart, items(2, amount=5))
+        await raised(ValueError, self.sell, cart, items(7))
+        await self.sell(cart, items(2, amount=3))
+        self.assertEqual((stock(1, 2), cart.items), ([1, 2], []))
+
+    async def test_of_a_cart_with_two_parts_one_can_be_sold(self):
+        cart = self.il.cart("cart 1", "10 min")
+        await cart.add(*items(1))
+        await cart.add(*items(2))
+        await self.sell(cart, items(1))
+        self.assertEqual((stock(1, 2), value("SELECT count(*) FROM interlock.reservations")), ([0, 5], 0))
+
+    async def test_a_cart_that_is_emptied_returns_everything(self):
+        cart = self.il.cart("cart 1", "10 min")
+        await cart.add(*items(1, 2))
+        await cart.cancel()
+        self.assertEqual((cart.items, stock(1, 2)), ([], [1, 5]))
+        self.assertIsNone(await cart.extend())
+
+    async def test_the_buttons_of_a_row_and_the_loser_of_two_clicks(self):
+        states = self.il.states("ticket")
+        found = await states.of(1)
+        self.assertEqual((found.state, found.row["agent"]), ("open", None))
+        self.assertEqual(found.next, [NextState("claimed", False, "nobody has it"), NextState("closed", True, None)])
+        refused = await raised(TransitionRefused, states.move, 1, "open", "claimed")
+        self.assertEqual((refused.status, refused.reason, refused.current["status"]), (422, "nobody has it", "open"))
+        await states.move(1, "open", "claimed", {"agent": "ann"})
+        late = await raised(StateChanged, states.move, 1, "open", "closed")
+        self.assertEqual((late.status, late.state, late.current["agent"]), (409, "claimed", "ann"))
+        await raised(StateChanged, states.move, 1, ["open", "claimed"], "closed", match={"agent": "bob"})
+        await states.move(1, ["open", "claimed"], "closed", match={"agent": "ann"})
+        closed = await states.of(1)
+        self.assertEqual((closed.state, closed.next), ("closed", []))
+        await raised(NotFound, states.move, 7, "open", "closed")
+        await raised(TypeError, self.il.states("item").of, 1)

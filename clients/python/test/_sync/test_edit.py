@@ -1,0 +1,121 @@
+# Made from _async/test_edit.py by to_sync.py.
+"""The edit of a row, and who edits what."""
+
+from pg_interlock import MarkerHeld, MarkerLost, NotFound, StaleVersion, interlock_errors
+
+from ..shared import deafen, listening, rows, run, value
+from .shop import Case, Started, eventually, raised
+
+run(
+    "CREATE TABLE page (id int PRIMARY KEY, body text)",
+    "SELECT interlock.enable_versioning('page')",
+    "SELECT interlock.enable_marker('page', notify => 'on')",
+    "CREATE TABLE loose (id int PRIMARY KEY, body text)",
+    "SELECT interlock.enable_marker('loose')",
+)
+
+
+def holder(rel="page"):
+    return value("SELECT CASE WHEN locked THEN holder END FROM interlock.row_lock_of(%s, 1)", rel)
+
+
+class EditTest(Case):
+    def setUp(self):
+        super().setUp()
+        run("TRUNCATE page, loose", "INSERT INTO page VALUES (1, 'text'), (2, 'text')", "INSERT INTO loose VALUES (1, 'text')")
+
+    def test_one_edits_and_others_learn_who(self):
+        with self.il.edit("page", 1, "anna/1", reason="a typo") as edit:
+            self.assertEqual((edit.row["body"], edit.version), ("text", edit.row["version"]))
+            error = raised(MarkerHeld, self.il.lock, "page", 1, "bert/1")
+            self.assertEqual((error.status, error.holder, error.expires_at), (423, "anna/1", edit.expires_at))
+            with self.assertRaises(MarkerHeld) as block, interlock_errors():
+                with self.pool.connection() as connection:
+                    connection.execute("UPDATE page SET body = 'imported'")
+            self.assertEqual(block.exception.holder, "anna/1")
+            edit.check()
+            after = edit.save({"body": "new"})
+        self.assertEqual(rows("SELECT body, version FROM page WHERE id = 1"), [("new", after)])
+        self.assertIsNone(holder())
+
+    def test_a_block_that_ends_or_raises_releases_the_row(self):
+        with self.assertRaises(ZeroDivisionError):
+            with self.il.edit("page", 1, "anna/1"):
+                raise ZeroDivisionError
+        self.assertIsNone(holder())
+        raised(NotFound, self.il.lock, "page", 7, "anna/1")
+
+    def test_a_save_from_an_older_version_has_the_row_of_now_and_the_marker_stays(self):
+        before = (self.il.read("page", 1)).version
+        self.il.save("page", 1, before, {"body": "by another"})
+        with self.il.edit("page", 1, "anna/1") as edit:
+            error = raised(StaleVersion, edit.save, {"body": "mine"}, before)
+            self.assertEqual((error.current["body"], error.version, holder()), ("by another", edit.version, "anna/1"))
+            edit.save({"body": "both"}, error.version)
+        self.assertEqual(value("SELECT body FROM page WHERE id = 1"), "both")
+
+    def test_activity_prolongs_it(self):
+        edit = self.il.lock("page", 1, "anna/1", "20 s")
+        first = edit.expires_at
+        self.assertTrue(edit.touch())
+        self.assertEqual(edit.expires_at, first)  # at once it asks nothing
+        edit._touched -= 10
+        self.assertTrue(edit.touch())
+        self.assertGreater(edit.expires_at, first)
+
+    def test_a_row_that_another_holder_has_taken(self):
+        edit = self.il.lock("page", 1, "anna/1", "10 min")
+        rows("SELECT interlock.force_unlock_row('page', 1, 'test')")
+        other = self.il.lock("page", 1, "bert/1")
+        error = raised(MarkerLost, edit.check)
+        self.assertEqual((error.status, error.holder), (409, "bert/1"))
+        raised(MarkerLost, edit.save, {"body": "late"})
+        self.assertFalse(edit.touch())
+        self.assertFalse(edit.release())
+        other.check()
+        self.assertEqual(value("SELECT body FROM page WHERE id = 1"), "text")
+
+    def test_a_touch_after_the_row_was_lost(self):
+        edit = self.il.lock("page", 1, "anna/1", "10 min")
+        rows("SELECT interlock.force_unlock_row('page', 1, 'test')")
+        edit._touched -= 300
+        self.assertFalse(edit.touch())
+        raised(MarkerLost, edit.check)
+
+    def test_a_table_without_versions(self):
+        with self.il.edit("loose", 1, "anna/1") as edit:
+            self.assertIsNone(edit.version)
+            self.assertIsNone(edit.save({"body": "new"}))
+        self.assertEqual(value("SELECT body FROM loose"), "new")
+
+    def test_who_edits_what_has_a_first_state_and_each_change(self):
+        seen = []
+
+        def watch():
+            for editing in self.il.watch("page", every=600):
+                seen.append([(each.key, each.holder) for each in editing])
+                if len(seen) == 4:
+                    break
+
+        first = self.il.lock("page", 1, "anna/1", "10 min")
+        watching = Started(watch)
+        eventually(lambda: len(seen) == 1)
+        eventually(listening)
+        second = self.il.lock("page", 2, "bert/1", "10 min")
+        eventually(lambda: len(seen) == 2)
+        deafen()
+        first.release()  # nobody hears of it
+        eventually(lambda: len(seen) == 3)
+        second.save({"body": "new"})
+        watching.result()
+        one, two = ({"id": 1}, "anna/1"), ({"id": 2}, "bert/1")
+        self.assertEqual(seen, [[one], [one, two], [two], []])
+
+    def test_what_expires_is_seen_without_a_notification(self):
+        seen = []
+        self.il.lock("loose", 1, "anna/1", "1 s")
+        for editing in self.il.watch("loose", every=600):
+            seen.append(len(editing))
+            if editing == []:
+                break
+        self.assertEqual(seen[-1], 0)

@@ -1,0 +1,48 @@
+#include "history/context.h"
+
+namespace interlock::history {
+
+constexpr size_t kContextBytes = 8192;
+static char* context_setting = nullptr;
+
+static bool refuse(const char* rule) {
+    GUC_check_errmsg("setting \"interlock.context\" %s", rule);
+    GUC_check_errhint(
+        "For example SET LOCAL interlock.context = '{\"user\": \"anna\", \"request\": 17}'. An "
+        "empty string means no context.");
+    return false;
+}
+
+// Files are read outside of transactions, also by the postmaster, where an error would stop the
+// server. The other sources are read by sessions, some of them outside of a transaction. So nothing
+// here needs one.
+static bool check_context(char** value, void**, GucSource source) {
+    if ((*value)[0] == '\0')
+        return true;
+    if (source < PGC_S_DATABASE)
+        return refuse("cannot be set for a whole server");
+    if (strlen(*value) > kContextBytes)
+        return refuse("must not be longer than 8192 bytes");
+    Datum json;
+    if (!reads_as_jsonb(*value, &json) || !JB_ROOT_IS_OBJECT(DatumGetJsonbP(json)))
+        return refuse("must be a JSON object");
+    if (VARSIZE_ANY(DatumGetPointer(json)) > kContextBytes)
+        return refuse("must not need more than 8192 bytes as jsonb");
+    return true;
+}
+
+void define_context_setting() {
+    DefineCustomStringVariable(
+        "interlock.context", "Is stored with each history entry of the transaction.",
+        "A JSON object of at most 8 kB, such as the request, the user and the job.",
+        &context_setting, "", PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, check_context,
+        nullptr, nullptr);
+}
+
+NullableDatum current_context() {
+    if (context_setting[0] == '\0')
+        return {0, true};
+    return {DirectFunctionCall1(jsonb_in, CStringGetDatum(context_setting)), false};
+}
+
+} // namespace interlock::history
