@@ -6,6 +6,7 @@ from ._async.driver import AsyncDriver
 from ._async.edit import AsyncEdit
 from ._async.etag import AsyncEtag
 from ._async.interlock import AsyncInterlock
+from ._async.job import AsyncRun
 from ._async.lease import AsyncLease
 from ._async.states import AsyncStates
 from ._sync.cart import Cart
@@ -14,6 +15,7 @@ from ._sync.driver import Driver
 from ._sync.edit import Edit
 from ._sync.etag import Etag
 from ._sync.interlock import Interlock
+from ._sync.job import Run
 from ._sync.lease import Lease
 from ._sync.states import States
 from .errors import (
@@ -38,7 +40,7 @@ from .errors import (
     interlock_errors,
 )
 from .etags import EtagAnswer, etag_of, version_of_etag
-from .results import Editing, Item, LeaseInTheWay, NextState, Once, Reservation, RowState, Updated, Versioned
+from .results import Editing, Item, LeaseInTheWay, NextState, Once, Ran, Reservation, RowState, Updated, Versioned
 from .values import Duration, JsonRow, Key, RowKey, Version, idempotency_key_text, key_text, seconds
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "AsyncInterlock",
     "AsyncJob",
     "AsyncLease",
+    "AsyncRun",
     "AsyncStates",
     "AsyncWorker",
     "BlindUpdate",
@@ -80,9 +83,11 @@ __all__ = [
     "NotEnough",
     "NotFound",
     "Once",
+    "Ran",
     "Reservation",
     "RowKey",
     "RowState",
+    "Run",
     "StaleVersion",
     "StateChanged",
     "States",

@@ -31,6 +31,22 @@ class Claim:
     result_id: str | None
     body: bytes | None
     retry_after: int
+    left: float = 0
+    """Seconds until the deadline."""
+    attempt: int = 1
+    checkpoint: str | None = None
+    state: str | None = None
+
+
+@dataclass(frozen=True)
+class Ran(Generic[T]):
+    """`ran`: whether the work has run in this call. `outcome` is 'completed', also by an earlier call, 'in_progress', 'failed' or
+    'exhausted'. `result` is what the work has returned, as JSON has it."""
+
+    ran: bool
+    outcome: str
+    result: T | None = None
+    retry_after: int | None = None
 
 
 @dataclass(frozen=True)

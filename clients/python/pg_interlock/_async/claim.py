@@ -15,6 +15,7 @@ from ..errors import MarkerLost, as_interlock_error, interlock_errors, is_lost_c
 from ..values import JsonRow, Row, from_json, to_json
 from .driver import AsyncDriver, Tx
 from .io import Event, Running
+from .lost import AsyncLost
 from .own import Own, Subscription
 from .rows import AsyncRows
 
@@ -42,9 +43,9 @@ class AsyncJob(Generic[Tx]):
         self.row = row
         self.key: JsonRow = from_json(claimed["key"])
         self.holder = holder
-        self.lost = Event()
+        self.lost = AsyncLost(self)
         """Set when the job is lost to another worker."""
-        self.ended = False
+        self._released = False
         self._driver, self._own, self._ttl = driver, own, ttl
         self._named = (rel, claimed["key"], holder)
         self._length = float(claimed["length"])
@@ -58,12 +59,12 @@ class AsyncJob(Generic[Tx]):
             async with self._driver.transaction() as tx:
                 yield tx
                 await self._end(tx, changes)
-        self.ended = True
+        self._released = True
         self._done.set()
 
     async def release(self) -> None:
         """Releases the job at once: another worker can claim it."""
-        self.ended = True
+        self._released = True
         self._done.set()
         await self._driver.query("SELECT interlock.unlock_row(%s::text::regclass, %s::text::jsonb, %s::text)::text", self._named)
 
@@ -88,10 +89,13 @@ class AsyncJob(Generic[Tx]):
                 if rows[0]["until"] is None:
                     return self.lost.set()
                 self._deadline, pause = sent + self._length, self._length / 2
-            except Exception:  # the server cannot be reached: try again
-                if monotonic() >= self._deadline:
-                    return self.lost.set()
+            except Exception:  # the server cannot be reached: try again until the deadline
+                if self.lost.is_set():
+                    return
                 pause = min(self._length / 10, 5)
+
+    def _late(self) -> None:
+        self.lost.set()
 
 
 class AsyncWorker(Generic[Tx]):
@@ -172,7 +176,7 @@ class AsyncWorker(Generic[Tx]):
         beats = Running(job._beat)
         try:
             changes = await self._handle(job)
-            if not job.ended:
+            if not job._released:
                 async with job.done(changes):
                     pass
         except Exception as error:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, Union, overload
 from psycopg import AsyncConnection
 
 from ..errors import Held, interlock_errors
-from ..results import Editing, LeaseInTheWay, Once, Reservation, Updated, Versioned
+from ..results import Editing, LeaseInTheWay, Once, Ran, Reservation, Updated, Versioned
 from ..values import Duration, JsonRow, Key, RowKey, Version, key_text, seconds, seconds_text, time_of
 from .acquire import Wanted, acquire
 from .cart import AsyncCart
@@ -22,6 +22,7 @@ from .claim import AsyncJob, AsyncWorker, ClaimOptions
 from .driver import AsyncDriver, AsyncPool, AsyncPsycopg, Tx
 from .edit import AsyncEdit, begin
 from .etag import AsyncEtag
+from .job import AsyncRun, job
 from .lease import AsyncLease
 from .once import once
 from .own import Own
@@ -204,18 +205,33 @@ class AsyncInterlock(Generic[Tx]):
         return AsyncEtag(rel, self._rows, self._driver.query)
 
     async def lock(
-        self, rel: str, key: RowKey, holder: str, ttl: Duration | None = None, *, reason: str | None = None
+        self,
+        rel: str,
+        key: RowKey,
+        holder: str,
+        ttl: Duration | None = None,
+        *,
+        reason: str | None = None,
+        take_over: str | None = None,
     ) -> AsyncEdit:
         """As edit(), without a block: call save() or release()."""
-        return await begin(self._driver.query, self._rows, rel, key, holder, ttl, reason)
+        return await begin(self._driver.query, self._rows, rel, key, holder, ttl, reason, take_over)
 
     @asynccontextmanager
     async def edit(
-        self, rel: str, key: RowKey, holder: str, ttl: Duration | None = None, *, reason: str | None = None
+        self,
+        rel: str,
+        key: RowKey,
+        holder: str,
+        ttl: Duration | None = None,
+        *,
+        reason: str | None = None,
+        take_over: str | None = None,
     ) -> AsyncIterator[AsyncEdit]:
-        """A block in which the row is locked for editing. Use user and tab as the holder, such as 'anna/7f3a'. Raises MarkerHeld
-        with the name of who edits it, NotFound."""
-        async with await self.lock(rel, key, holder, ttl, reason=reason) as edit:
+        """A block in which the row is locked for editing. Use user and tab as the holder, such as 'anna/7f3a'. `take_over` is a
+        reason, which is audited, to take the row from its holder; the table says who may do so. Raises MarkerHeld with the name of
+        who edits it, NotFound."""
+        async with await self.lock(rel, key, holder, ttl, reason=reason, take_over=take_over) as edit:
             yield edit
 
     def watch(self, rel: str, *, every: Duration = 30) -> AsyncIterator[list[Editing]]:
@@ -258,6 +274,21 @@ class AsyncInterlock(Generic[Tx]):
     def states(self, rel: str, column: str | None = None) -> AsyncStates:
         """Transitions of a table. Name the column if it has several with states."""
         return AsyncStates(self._driver.query, self._rows, rel, column)
+
+    async def job(
+        self,
+        scope: str,
+        key: Key,
+        work: Callable[[AsyncRun[Tx]], Awaitable[T]],
+        *,
+        request: Any = None,
+        ttl: Duration | None = None,
+        stale_after: Duration | None = None,
+    ) -> Ran[T]:
+        """Work that runs once for the key, across all workers, and may take long. It is claimed, and kept by a heartbeat; a worker that
+        dies is taken over after `stale_after`, and the next attempt continues at the last checkpoint. Work that raises is tried again
+        by the next call, as often as the scope's max_attempts says. Raises what the work raises, ClaimLost, Mismatch."""
+        return await job(self._driver, self._own()[0], scope, key, work, request, ttl, stale_after)
 
     async def close(self) -> None:
         """Ends our own connections. The pool stays open."""

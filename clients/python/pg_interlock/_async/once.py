@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -32,9 +33,9 @@ async def once(
     claim, response = await claimed(driver, scope, name, None if request is None else hash_of(request), wait, ttl, stored)
     # Both ways by JSON: the first caller and the second get the same value.
     if claim.outcome == "acquired":
-        return Once("completed", _value(response))
+        return Once("completed", value_of(response))
     if claim.outcome == "replay":
-        return Once("replay", _value(claim.response))
+        return Once("replay", value_of(claim.response))
     raise refusal(claim, scope, name)
 
 
@@ -51,32 +52,43 @@ async def claimed(
     with interlock_errors():
         async with driver.transaction() as tx:
             query = driver.within(tx)
-            claim = await _claim(query, scope, key, request_hash, wait, ttl)
+            claim = await claim_key(query, scope, key, request_hash, wait, ttl)
             if claim.outcome != "acquired":
                 return claim, None
             result, stored = await work(tx)
-            await query(
-                """SELECT interlock.idempotency_complete(%s::text, %s::text, %s::text::bigint, %s::text::jsonb, %s::text,
-                       decode(%s::text, 'base64'))::text""",
-                (scope, key, claim.token, stored.response, stored.result_id, _base64(stored.body)),
-            )
+            await complete(query, scope, key, claim.token, stored)
             return claim, result
 
 
-async def _claim(
-    query: AsyncQuery, scope: str, key: str, request_hash: bytes | None, wait: Duration, ttl: Duration | None
+async def claim_key(
+    query: AsyncQuery,
+    scope: str,
+    key: str,
+    request_hash: bytes | None,
+    wait: Duration,
+    ttl: Duration | None,
+    stale_after: Duration | None = None,
 ) -> Claim:
     rows = await query(
-        """SELECT outcome, token::text, response::text, result_id, encode(body, 'base64') AS body,
-               ceil(extract(epoch FROM deadline - clock_timestamp()))::text AS seconds
+        """SELECT outcome, token::text, response::text, result_id, encode(body, 'base64') AS body, attempt::text, checkpoint, state::text,
+               extract(epoch FROM deadline - clock_timestamp())::text AS seconds
              FROM interlock.idempotency_claim(%s::text, %s::text, request_hash => decode(%s::text, 'hex'),
-                 wait => %s::text::float8, ttl => %s::text::float8)""",
-        (scope, key, None if request_hash is None else request_hash.hex(), seconds_text(wait), seconds_text(ttl)),
+                 wait => %s::text::float8, ttl => %s::text::float8, stale_after => %s::text::float8)""",
+        (scope, key, request_hash and request_hash.hex(), seconds_text(wait), seconds_text(ttl), seconds_text(stale_after)),
     )
     row = rows[0]
     body = None if row["body"] is None else base64.b64decode(row["body"])
-    left = max(1, int(row["seconds"] or 1))
-    return Claim(row["outcome"], row["token"], row["response"], row["result_id"], body, left)
+    left = float(row["seconds"] or 1)
+    answer = (row["outcome"], row["token"], row["response"], row["result_id"], body, max(1, math.ceil(left)))
+    return Claim(*answer, left, int(row["attempt"] or 1), row["checkpoint"], row["state"])
+
+
+async def complete(query: AsyncQuery, scope: str, key: str, token: str | None, stored: Stored) -> None:
+    await query(
+        """SELECT interlock.idempotency_complete(%s::text, %s::text, %s::text::bigint, %s::text::jsonb, %s::text,
+               decode(%s::text, 'base64'))::text""",
+        (scope, key, token, stored.response, stored.result_id, _base64(stored.body)),
+    )
 
 
 def refusal(claim: Claim, scope: str, key: str) -> InterlockError:
@@ -88,10 +100,10 @@ def refusal(claim: Claim, scope: str, key: str) -> InterlockError:
         return error
     if claim.outcome == "mismatch":
         return Mismatch(f'the key "{key}" was used with another request', detail=detail)
-    return Failed(f'the work under the key "{key}" has failed', detail={**detail, "error": _value(claim.response)})
+    return Failed(f'the work under the key "{key}" has failed', detail={**detail, "error": value_of(claim.response)})
 
 
-def _value(text: str | None) -> Any:
+def value_of(text: str | None) -> Any:
     return None if text is None else from_json(text)
 
 

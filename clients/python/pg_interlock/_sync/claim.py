@@ -16,6 +16,7 @@ from ..errors import MarkerLost, as_interlock_error, interlock_errors, is_lost_c
 from ..values import JsonRow, Row, from_json, to_json
 from .driver import Driver, Tx
 from .io import Event, Running
+from .lost import Lost
 from .own import Own, Subscription
 from .rows import Rows
 
@@ -43,9 +44,9 @@ class Job(Generic[Tx]):
         self.row = row
         self.key: JsonRow = from_json(claimed["key"])
         self.holder = holder
-        self.lost = Event()
+        self.lost = Lost(self)
         """Set when the job is lost to another worker."""
-        self.ended = False
+        self._released = False
         self._driver, self._own, self._ttl = driver, own, ttl
         self._named = (rel, claimed["key"], holder)
         self._length = float(claimed["length"])
@@ -59,12 +60,12 @@ class Job(Generic[Tx]):
             with self._driver.transaction() as tx:
                 yield tx
                 self._end(tx, changes)
-        self.ended = True
+        self._released = True
         self._done.set()
 
     def release(self) -> None:
         """Releases the job at once: another worker can claim it."""
-        self.ended = True
+        self._released = True
         self._done.set()
         self._driver.query("SELECT interlock.unlock_row(%s::text::regclass, %s::text::jsonb, %s::text)::text", self._named)
 
@@ -89,10 +90,13 @@ class Job(Generic[Tx]):
                 if rows[0]["until"] is None:
                     return self.lost.set()
                 self._deadline, pause = sent + self._length, self._length / 2
-            except Exception:  # the server cannot be reached: try again
-                if monotonic() >= self._deadline:
-                    return self.lost.set()
+            except Exception:  # the server cannot be reached: try again until the deadline
+                if self.lost.is_set():
+                    return
                 pause = min(self._length / 10, 5)
+
+    def _late(self) -> None:
+        self.lost.set()
 
 
 class Worker(Generic[Tx]):
@@ -173,7 +177,7 @@ class Worker(Generic[Tx]):
         beats = Running(job._beat)
         try:
             changes = self._handle(job)
-            if not job.ended:
+            if not job._released:
                 with job.done(changes):
                     pass
         except Exception as error:

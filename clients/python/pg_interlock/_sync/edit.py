@@ -26,26 +26,43 @@ from ..values import (
     version_text,
 )
 from .driver import Query
-from .rows import Rows
+from .rows import Rows, not_found
 
 
-def begin(query: Query, rows: Rows, rel: str, key: RowKey, holder: str, ttl: Duration | None, reason: str | None) -> Edit:
+def begin(
+    query: Query,
+    rows: Rows,
+    rel: str,
+    key: RowKey,
+    holder: str,
+    ttl: Duration | None,
+    reason: str | None,
+    take_over: str | None,
+) -> Edit:
     named, value = row_key(key)
+    row = f"%s::text::regclass, {named}, %s::text, ttl => %s::text::float8, reason => %s::text"
+    call = f"SELECT CASE WHEN locked THEN 'locked' ELSE 'refused' END AS outcome, holder, expires_at FROM interlock.lock_row({row})"
+    if take_over is not None:
+        call = f"SELECT outcome, previous_holder AS holder, expires_at FROM interlock.take_over_row({row})"
     sent = monotonic()
     with interlock_errors():
         found = query(
-            f"""SELECT locked::text, holder, to_jsonb(expires_at)#>>'{{}}' AS expires_at,
-                    extract(epoch FROM expires_at - clock_timestamp())::text AS length
-                  FROM interlock.lock_row(%s::text::regclass, {named}, %s::text, %s::text::float8, %s::text)""",
-            (rel, value, holder, seconds_text(ttl), reason),
+            f"""SELECT outcome, holder, to_jsonb(expires_at)#>>'{{}}' AS expires_at,
+                    extract(epoch FROM expires_at - clock_timestamp())::text AS length FROM ({call}) answer""",
+            (rel, value, holder, seconds_text(ttl), take_over if take_over is not None else reason),
         )
-    if found[0]["locked"] != "true":
-        detail = {"table": rel, "key": key, "holder": found[0]["holder"], "expires_at": found[0]["expires_at"]}
-        message = f'row {shown_key(key)} of table {rel!r} is being edited by "{found[0]["holder"]}"'
+    answer = found[0]
+    if answer["outcome"] == "not_found":
+        raise not_found(rel, key)
+    if answer["outcome"] == "refused":
+        detail = {"table": rel, "key": key, "holder": answer["holder"], "expires_at": answer["expires_at"]}
+        message = f'row {shown_key(key)} of table {rel!r} is being edited by "{answer["holder"]}"'
         raise MarkerHeld(message, sqlstate="IL004", detail=detail)
     # Read after it is locked: nobody else has changed it since.
-    row = rows.read(rel, key)
-    return Edit(query, rows, rel, key, holder, seconds_text(ttl), row.row, row.version, found[0], sent)
+    read = rows.read(rel, key)
+    edit = Edit(query, rows, rel, key, holder, seconds_text(ttl), read.row, read.version, answer, sent)
+    edit.taken_from = answer["holder"] if answer["outcome"] == "taken" else None
+    return edit
 
 
 class Edit:
@@ -68,7 +85,9 @@ class Edit:
         self.row = row
         """The row when it was locked."""
         self.version = version
-        """Its version; None if the table has none."""
+        """Its version, also after a save that keeps it; None if the table has none."""
+        self.taken_from: str | None = None
+        """From whom it was taken over."""
         self._query, self._rows, self._ttl = query, rows, ttl
         self._held(locked, sent)
         self._ended = False
@@ -110,17 +129,19 @@ class Edit:
             message = f'row {shown_key(self.key)} of table {self.rel!r} is no longer held by "{self.holder}"'
             raise MarkerLost(message, sqlstate="IL005", detail=detail)
 
-    def save(self, changes: Mapping[str, Any], expected: Version | None = None) -> Version | None:
-        """Writes the changes and releases the row. `expected` is the version that the editor began with, by default that of the row
-        when it was locked. Raises StaleVersion with the row of now: the marker stays then; MarkerLost."""
+    def save(self, changes: Mapping[str, Any], expected: Version | None = None, *, keep: bool = False) -> Version | None:
+        """Writes the changes and releases the row. With `keep` the marker stays, for another of the table's ttl: an autosave.
+        `expected` is the version that the editor began with, by default that of the row when it was locked, or of the last save.
+        Raises StaleVersion with the row of now: the marker stays then; MarkerLost."""
         expected = self.version if expected is None else expected
         more = () if expected is None else (version_text(expected),)
         try:
             rows = self._call(
-                "SELECT interlock.save_row(%s::text::regclass, {named}, %s::text, %s::text::jsonb"
-                + (", %s::text" if more else "")
+                "SELECT interlock.save_row(%s::text::regclass, {named}, %s::text, %s::text::jsonb, keep => %s::text::boolean"
+                + (", expected => %s::text" if more else "")
                 + ")::text AS version",
                 to_json(changes),
+                to_json(keep),
                 *more,
             )
         except MarkerLost:
@@ -131,8 +152,8 @@ class Edit:
             if found is not None:
                 error.current, error.version = found.row, found.version
             raise
-        self._ended = True
-        return version_of(rows[0]["version"])
+        self.version, self._ended = version_of(rows[0]["version"]), not keep
+        return self.version
 
     def release(self) -> bool:
         """Releases the row without a change. False: it was no longer held."""

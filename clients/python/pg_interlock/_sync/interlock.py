@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, Union, overload
 from psycopg import Connection
 
 from ..errors import Held, interlock_errors
-from ..results import Editing, LeaseInTheWay, Once, Reservation, Updated, Versioned
+from ..results import Editing, LeaseInTheWay, Once, Ran, Reservation, Updated, Versioned
 from ..values import Duration, JsonRow, Key, RowKey, Version, key_text, seconds, seconds_text, time_of
 from .acquire import Wanted, acquire
 from .cart import Cart
@@ -23,6 +23,7 @@ from .claim import Job, Worker, ClaimOptions
 from .driver import Driver, Pool, Psycopg, Tx
 from .edit import Edit, begin
 from .etag import Etag
+from .job import Run, job
 from .lease import Lease
 from .once import once
 from .own import Own
@@ -204,15 +205,34 @@ class Interlock(Generic[Tx]):
         """What GET, PUT and DELETE of a versioned row answer, with ETag, If-Match and If-None-Match."""
         return Etag(rel, self._rows, self._driver.query)
 
-    def lock(self, rel: str, key: RowKey, holder: str, ttl: Duration | None = None, *, reason: str | None = None) -> Edit:
+    def lock(
+        self,
+        rel: str,
+        key: RowKey,
+        holder: str,
+        ttl: Duration | None = None,
+        *,
+        reason: str | None = None,
+        take_over: str | None = None,
+    ) -> Edit:
         """As edit(), without a block: call save() or release()."""
-        return begin(self._driver.query, self._rows, rel, key, holder, ttl, reason)
+        return begin(self._driver.query, self._rows, rel, key, holder, ttl, reason, take_over)
 
     @contextmanager
-    def edit(self, rel: str, key: RowKey, holder: str, ttl: Duration | None = None, *, reason: str | None = None) -> Iterator[Edit]:
-        """A block in which the row is locked for editing. Use user and tab as the holder, such as 'anna/7f3a'. Raises MarkerHeld
-        with the name of who edits it, NotFound."""
-        with self.lock(rel, key, holder, ttl, reason=reason) as edit:
+    def edit(
+        self,
+        rel: str,
+        key: RowKey,
+        holder: str,
+        ttl: Duration | None = None,
+        *,
+        reason: str | None = None,
+        take_over: str | None = None,
+    ) -> Iterator[Edit]:
+        """A block in which the row is locked for editing. Use user and tab as the holder, such as 'anna/7f3a'. `take_over` is a
+        reason, which is audited, to take the row from its holder; the table says who may do so. Raises MarkerHeld with the name of
+        who edits it, NotFound."""
+        with self.lock(rel, key, holder, ttl, reason=reason, take_over=take_over) as edit:
             yield edit
 
     def watch(self, rel: str, *, every: Duration = 30) -> Iterator[list[Editing]]:
@@ -255,6 +275,21 @@ class Interlock(Generic[Tx]):
     def states(self, rel: str, column: str | None = None) -> States:
         """Transitions of a table. Name the column if it has several with states."""
         return States(self._driver.query, self._rows, rel, column)
+
+    def job(
+        self,
+        scope: str,
+        key: Key,
+        work: Callable[[Run[Tx]], T],
+        *,
+        request: Any = None,
+        ttl: Duration | None = None,
+        stale_after: Duration | None = None,
+    ) -> Ran[T]:
+        """Work that runs once for the key, across all workers, and may take long. It is claimed, and kept by a heartbeat; a worker that
+        dies is taken over after `stale_after`, and the next attempt continues at the last checkpoint. Work that raises is tried again
+        by the next call, as often as the scope's max_attempts says. Raises what the work raises, ClaimLost, Mismatch."""
+        return job(self._driver, self._own()[0], scope, key, work, request, ttl, stale_after)
 
     def close(self) -> None:
         """Ends our own connections. The pool stays open."""

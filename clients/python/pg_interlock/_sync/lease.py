@@ -16,6 +16,7 @@ from ..values import Duration, seconds_text, time_of
 from .acquire import Granted
 from .driver import Driver, Tx
 from .io import Event, Running
+from .lost import Lost
 from .own import Own
 
 
@@ -132,32 +133,10 @@ class Lease(Generic[Tx]):
             except Exception:  # the server cannot be reached: try again until the deadline
                 pause = min(self._ttl / 10, 5)
 
+    def _late(self) -> None:
+        self._lose(LeaseLost(f'lease "{self.key}" could not be renewed in time', detail=self._detail))
+
     def _lose(self, reason: LeaseLost) -> None:
         if self._reason is None:
             self._reason = reason
-        self.lost._set()
-
-
-class Lost:
-    """The event of a lease that is lost. It needs no thread or task to be set in time: it looks at the clock."""
-
-    def __init__(self, lease: Lease[Any]) -> None:
-        self._lease = lease
-        self._event = Event()
-
-    def is_set(self) -> bool:
-        lease = self._lease
-        if not self._event.is_set() and not lease._released and monotonic() >= lease._deadline:
-            lease._lose(LeaseLost(f'lease "{lease.key}" could not be renewed in time', detail=lease._detail))
-        return self._event.is_set()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Until the lease is lost, or the seconds are over: whether it is lost."""
-        end = float("inf") if timeout is None else monotonic() + timeout
-        while not self.is_set() and monotonic() < end:
-            until = end if self._lease._released else min(self._lease._deadline, end)
-            self._event.wait(max(until - monotonic(), 0.001) if until < float("inf") else None)
-        return self.is_set()
-
-    def _set(self) -> None:
-        self._event.set()
+        self.lost.set()

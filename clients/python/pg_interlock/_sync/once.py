@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -33,9 +34,9 @@ def once(
     claim, response = claimed(driver, scope, name, None if request is None else hash_of(request), wait, ttl, stored)
     # Both ways by JSON: the first caller and the second get the same value.
     if claim.outcome == "acquired":
-        return Once("completed", _value(response))
+        return Once("completed", value_of(response))
     if claim.outcome == "replay":
-        return Once("replay", _value(claim.response))
+        return Once("replay", value_of(claim.response))
     raise refusal(claim, scope, name)
 
 
@@ -52,30 +53,43 @@ def claimed(
     with interlock_errors():
         with driver.transaction() as tx:
             query = driver.within(tx)
-            claim = _claim(query, scope, key, request_hash, wait, ttl)
+            claim = claim_key(query, scope, key, request_hash, wait, ttl)
             if claim.outcome != "acquired":
                 return claim, None
             result, stored = work(tx)
-            query(
-                """SELECT interlock.idempotency_complete(%s::text, %s::text, %s::text::bigint, %s::text::jsonb, %s::text,
-                       decode(%s::text, 'base64'))::text""",
-                (scope, key, claim.token, stored.response, stored.result_id, _base64(stored.body)),
-            )
+            complete(query, scope, key, claim.token, stored)
             return claim, result
 
 
-def _claim(query: Query, scope: str, key: str, request_hash: bytes | None, wait: Duration, ttl: Duration | None) -> Claim:
+def claim_key(
+    query: Query,
+    scope: str,
+    key: str,
+    request_hash: bytes | None,
+    wait: Duration,
+    ttl: Duration | None,
+    stale_after: Duration | None = None,
+) -> Claim:
     rows = query(
-        """SELECT outcome, token::text, response::text, result_id, encode(body, 'base64') AS body,
-               ceil(extract(epoch FROM deadline - clock_timestamp()))::text AS seconds
+        """SELECT outcome, token::text, response::text, result_id, encode(body, 'base64') AS body, attempt::text, checkpoint, state::text,
+               extract(epoch FROM deadline - clock_timestamp())::text AS seconds
              FROM interlock.idempotency_claim(%s::text, %s::text, request_hash => decode(%s::text, 'hex'),
-                 wait => %s::text::float8, ttl => %s::text::float8)""",
-        (scope, key, None if request_hash is None else request_hash.hex(), seconds_text(wait), seconds_text(ttl)),
+                 wait => %s::text::float8, ttl => %s::text::float8, stale_after => %s::text::float8)""",
+        (scope, key, request_hash and request_hash.hex(), seconds_text(wait), seconds_text(ttl), seconds_text(stale_after)),
     )
     row = rows[0]
     body = None if row["body"] is None else base64.b64decode(row["body"])
-    left = max(1, int(row["seconds"] or 1))
-    return Claim(row["outcome"], row["token"], row["response"], row["result_id"], body, left)
+    left = float(row["seconds"] or 1)
+    answer = (row["outcome"], row["token"], row["response"], row["result_id"], body, max(1, math.ceil(left)))
+    return Claim(*answer, left, int(row["attempt"] or 1), row["checkpoint"], row["state"])
+
+
+def complete(query: Query, scope: str, key: str, token: str | None, stored: Stored) -> None:
+    query(
+        """SELECT interlock.idempotency_complete(%s::text, %s::text, %s::text::bigint, %s::text::jsonb, %s::text,
+               decode(%s::text, 'base64'))::text""",
+        (scope, key, token, stored.response, stored.result_id, _base64(stored.body)),
+    )
 
 
 def refusal(claim: Claim, scope: str, key: str) -> InterlockError:
@@ -87,10 +101,10 @@ def refusal(claim: Claim, scope: str, key: str) -> InterlockError:
         return error
     if claim.outcome == "mismatch":
         return Mismatch(f'the key "{key}" was used with another request', detail=detail)
-    return Failed(f'the work under the key "{key}" has failed', detail={**detail, "error": _value(claim.response)})
+    return Failed(f'the work under the key "{key}" has failed', detail={**detail, "error": value_of(claim.response)})
 
 
-def _value(text: str | None) -> Any:
+def value_of(text: str | None) -> Any:
     return None if text is None else from_json(text)
 
 

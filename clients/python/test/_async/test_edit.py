@@ -8,7 +8,7 @@ from .shop import Case, Started, eventually, raised
 run(
     "CREATE TABLE page (id int PRIMARY KEY, body text)",
     "SELECT interlock.enable_versioning('page')",
-    "SELECT interlock.enable_marker('page', notify => 'on')",
+    "SELECT interlock.enable_marker('page', notify => 'on', take_over => 'allow')",
     "CREATE TABLE loose (id int PRIMARY KEY, body text)",
     "SELECT interlock.enable_marker('loose')",
 )
@@ -73,6 +73,28 @@ class EditTest(Case):
         self.assertFalse(await edit.release())
         await other.check()
         self.assertEqual(value("SELECT body FROM page WHERE id = 1"), "text")
+
+    async def test_a_save_that_keeps_the_row_and_one_that_ends(self):
+        edit = await self.il.lock("page", 1, "anna/1")
+        for body in ("one", "two"):
+            before = edit.version
+            self.assertGreater(await edit.save({"body": body}, keep=True), before)
+            await edit.check()
+        await edit.save({"body": "three"})
+        self.assertEqual((value("SELECT body FROM page WHERE id = 1"), holder()), ("three", None))
+        await raised(MarkerLost, edit.save, {"body": "late"}, keep=True)
+
+    async def test_a_colleague_takes_the_row_over(self):
+        edit = await self.il.lock("page", 1, "anna/1")
+        async with self.il.edit("page", 1, "bert/1", take_over="Anna is at lunch") as other:
+            self.assertEqual((other.taken_from, holder()), ("anna/1", "bert/1"))
+            error = await raised(MarkerLost, edit.check)
+            self.assertEqual(error.holder, "bert/1")
+            await raised(MarkerLost, edit.save, {"body": "after lunch"}, keep=True)
+        self.assertEqual(value("SELECT body FROM page WHERE id = 1"), "text")
+        await raised(NotFound, self.il.lock, "page", 7, "bert/1", take_over="none")
+        await self.il.lock("loose", 1, "anna/1")
+        await raised(MarkerHeld, self.il.lock, "loose", 1, "bert/1", take_over="it is not allowed")
 
     async def test_a_touch_after_the_row_was_lost(self):
         edit = await self.il.lock("page", 1, "anna/1", "10 min")

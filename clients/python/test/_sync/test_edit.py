@@ -9,7 +9,7 @@ from .shop import Case, Started, eventually, raised
 run(
     "CREATE TABLE page (id int PRIMARY KEY, body text)",
     "SELECT interlock.enable_versioning('page')",
-    "SELECT interlock.enable_marker('page', notify => 'on')",
+    "SELECT interlock.enable_marker('page', notify => 'on', take_over => 'allow')",
     "CREATE TABLE loose (id int PRIMARY KEY, body text)",
     "SELECT interlock.enable_marker('loose')",
 )
@@ -74,6 +74,28 @@ class EditTest(Case):
         self.assertFalse(edit.release())
         other.check()
         self.assertEqual(value("SELECT body FROM page WHERE id = 1"), "text")
+
+    def test_a_save_that_keeps_the_row_and_one_that_ends(self):
+        edit = self.il.lock("page", 1, "anna/1")
+        for body in ("one", "two"):
+            before = edit.version
+            self.assertGreater(edit.save({"body": body}, keep=True), before)
+            edit.check()
+        edit.save({"body": "three"})
+        self.assertEqual((value("SELECT body FROM page WHERE id = 1"), holder()), ("three", None))
+        raised(MarkerLost, edit.save, {"body": "late"}, keep=True)
+
+    def test_a_colleague_takes_the_row_over(self):
+        edit = self.il.lock("page", 1, "anna/1")
+        with self.il.edit("page", 1, "bert/1", take_over="Anna is at lunch") as other:
+            self.assertEqual((other.taken_from, holder()), ("anna/1", "bert/1"))
+            error = raised(MarkerLost, edit.check)
+            self.assertEqual(error.holder, "bert/1")
+            raised(MarkerLost, edit.save, {"body": "after lunch"}, keep=True)
+        self.assertEqual(value("SELECT body FROM page WHERE id = 1"), "text")
+        raised(NotFound, self.il.lock, "page", 7, "bert/1", take_over="none")
+        self.il.lock("loose", 1, "anna/1")
+        raised(MarkerHeld, self.il.lock, "loose", 1, "bert/1", take_over="it is not allowed")
 
     def test_a_touch_after_the_row_was_lost(self):
         edit = self.il.lock("page", 1, "anna/1", "10 min")
