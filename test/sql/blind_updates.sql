@@ -304,7 +304,7 @@ SELECT interlock.enable_versioning('product');
 SELECT interlock.share_columns('product', '{price}', blind_updates => 'perhaps');
 SELECT interlock.share_columns('product', '{price}', blind_updates => 'reject');
 SELECT interlock.group_columns('product', '{price,title}');
-SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'product'::regclass AND tgname ~ 'writer';
+SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'product'::regclass AND tgname ~ 'columns';
 UPDATE product SET title = 'new' WHERE id = 1;
 UPDATE product SET title = 'newer', price = 10 WHERE id = 1;
 UPDATE product SET price = 11 WHERE id = 1;
