@@ -42,23 +42,24 @@ COMMENT ON FUNCTION interlock.disable_history(regclass) IS
 'Stops recording. The history table stays. For the owner of the table. Errors: 42501 not the owner, 55000 no history, or a partition.';
 
 CREATE FUNCTION interlock.row_history(
-    rel regclass, key text, OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT row_data jsonb,
+    rel regclass, key text, markers boolean = NULL, OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT row_data jsonb,
     OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint, OUT writer_from text,
     OUT context jsonb) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.row_history(
-    rel regclass, key "any", OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT row_data jsonb,
+    rel regclass, key "any", markers boolean = NULL, OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT row_data jsonb,
     OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint, OUT writer_from text,
     OUT context jsonb) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.row_history(regclass, text) IS
+COMMENT ON FUNCTION interlock.row_history(regclass, text, boolean) IS
 'The entries of one row, oldest first. An entry has the counter of a versioned row, the time by the clock, the writer, the operation (insert,
 update, delete, truncate, moved: to another key), the row (after a delete the last row), the changed columns and their previous values, and the
-role. It also says where the writer is from: set_writer, role (its default), or holder (save_row, set_holder: no grant is needed). context is what the
-transaction had as interlock.context. Needs SELECT on the table and on its history table, whose row security applies. Sees what a separate
-statement would see at that isolation level. Errors: 42501, 55000 no history or no key, 22004, 22023 and what the key''s type raises.';
-COMMENT ON FUNCTION interlock.row_history(regclass, "any") IS
-'As row_history(regclass, text), for a key of another type.';
+role. It also says where the writer is from: set_writer, role (its default), or holder (save_row, set_holder: no grant is needed). markers: whether
+row, changed columns and previous values have the columns of the marker; null: if enable_history records markers. context: what
+the transaction had as interlock.context. Needs SELECT on the table and on its history table, whose row security applies. Sees what a
+separate statement would see at that isolation level. Errors: 42501, 55000 no history or no key, 22004, 22023 and what the key''s type raises.';
+COMMENT ON FUNCTION interlock.row_history(regclass, "any", boolean) IS
+'As row_history(regclass, text, boolean), for a key of another type.';
 
 CREATE FUNCTION interlock.row_as_of(rel regclass, key text, at timestamptz) RETURNS jsonb
     LANGUAGE c AS 'MODULE_PATHNAME';

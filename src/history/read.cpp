@@ -3,7 +3,9 @@
 #include "history/read.h"
 
 #include "execution/stored_row.h"
+#include "marker/marker.h"
 #include "server/error.h"
+#include "server/result_row.h"
 #include "server/scope.h"
 #include "table/mechanism.h"
 #include "table/plan.h"
@@ -11,17 +13,20 @@
 
 namespace interlock::history {
 
-static void list_entries(const Question& question, ReturnSetInfo* output);
+static Datum hidden_columns(const Arguments& arguments, int n, const Question& question);
+static void list_entries(const Question& question, Datum hidden, ReturnSetInfo* output);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(row_history);
 PG_FUNCTION_INFO_V1(row_as_of);
 
-// row_history(rel, key)
+// row_history(rel, key, markers)
 Datum row_history(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-    Question question = read_question(Arguments(fcinfo), AccessShareLock);
-    list_entries(question, reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo));
+    Arguments arguments(fcinfo);
+    Question question = read_question(arguments, AccessShareLock);
+    list_entries(question, hidden_columns(arguments, 2, question),
+                 reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo));
     close_table(question.rel);
     return 0;
 }
@@ -73,6 +78,16 @@ static void require_select(Relation entries) {
                          quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
+// The names of the marker's columns, if the answer is without them; otherwise 0.
+static Datum hidden_columns(const Arguments& arguments, int n, const Question& question) {
+    const marker::Marker* marker = marker::marker_of(question.info);
+    bool shows_markers =
+        arguments.is_null(n) ? question.history->record_markers : DatumGetBool(arguments.value(n));
+    return marker == nullptr || shows_markers
+               ? 0
+               : column_names(question.info->columns, marker->attnums);
+}
+
 // In their order. The same transaction number can occur again after a restore into another server.
 static void write_list(Statement* statement, const char* table) {
     statement->add(
@@ -88,7 +103,50 @@ static void write_list(Statement* statement, const char* table) {
         "h.transaction) IS NOT TRUE) OVER (ORDER BY h.id), h.command, h.id");
 }
 
-static void list_entries(const Question& question, ReturnSetInfo* output) {
+static Datum without_members(Datum json, Datum hidden) {
+    bool is_scalar = JB_ROOT_IS_SCALAR(DatumGetJsonbP(json)); // the owner has written it
+    return is_scalar ? json : DirectFunctionCall2(jsonb_delete_array, json, hidden);
+}
+
+static bool has_element(Datum array, Datum text) {
+    Datum* elements;
+    int count;
+    deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &elements,
+                      nullptr, &count);
+    for (int i = 0; i < count; i++)
+        if (datum_image_eq(elements[i], text, false, -1))
+            return true;
+    return false;
+}
+
+static Datum without_elements(Datum names, Datum hidden) {
+    Datum* elements;
+    bool* nulls;
+    int count;
+    deconstruct_array(DatumGetArrayTypeP(names), TEXTOID, -1, false, TYPALIGN_INT, &elements,
+                      &nulls, &count);
+    int kept = 0;
+    for (int i = 0; i < count; i++)
+        if (!nulls[i] && !has_element(hidden, elements[i]))
+            elements[kept++] = elements[i];
+    return PointerGetDatum(construct_array(elements, kept, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+// Adds an entry of the list without the hidden names.
+static void add_entry(ReturnSetInfo* output, HeapTuple entry, Datum hidden) {
+    enum { kRow = 4, kChanged = 5, kBefore = 6, kColumns = 11 };
+    Datum values[kColumns];
+    bool nulls[kColumns];
+    heap_deform_tuple(entry, SPI_tuptable->tupdesc, values, nulls);
+    for (int column : {kRow, kBefore})
+        if (!nulls[column])
+            values[column] = without_members(values[column], hidden);
+    if (!nulls[kChanged])
+        values[kChanged] = without_elements(values[kChanged], hidden);
+    add_result_row(output, values, nulls);
+}
+
+static void list_entries(const Question& question, Datum hidden, ReturnSetInfo* output) {
     with_spi([&] {
         PlanShape shape = {question.history->table, PlanKind("history_list")};
         shape.by_index = true;
@@ -100,8 +158,13 @@ static void list_entries(const Question& question, ReturnSetInfo* output) {
         uint64 count = run_plan(plan, parameters);
         require_result({INT8OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, JSONBOID, TEXTARRAYOID, JSONBOID,
                         TEXTOID, INT8OID, TEXTOID, JSONBOID});
-        for (uint64 i = 0; i < count; i++)
-            tuplestore_puttuple(output->setResult, SPI_tuptable->vals[i]);
+        for (uint64 i = 0; i < count; i++) {
+            HeapTuple entry = SPI_tuptable->vals[i];
+            if (hidden != 0)
+                add_entry(output, entry, hidden);
+            else
+                tuplestore_puttuple(output->setResult, entry);
+        }
     });
 }
 

@@ -80,7 +80,7 @@ INSERT INTO documented SELECT name, types::text[], true FROM (VALUES
     ('revert_row', '{regclass,text,bigint,timestamptz,text}'),
     ('revoke_access', '{text,name}'),
     ('row_as_of', '{regclass,text,timestamptz}'),
-    ('row_history', '{regclass,text}'),
+    ('row_history', '{regclass,text,boolean}'),
     ('row_lock_of', '{regclass,text}'),
     ('run_once', '{text,text,text,jsonb,interlock.seconds}'),
     ('save_row', '{regclass,text,text,jsonb,text,boolean}'),

@@ -88,7 +88,7 @@ for my $call (
     q(SELECT interlock.lock_key('a'), write_first()), q(SELECT lock_and_write()), q(CALL lock_in_procedure()),
     q(DO $$ BEGIN PERFORM interlock.lock_key('a'); UPDATE doc SET note = note; END $$),
     q(UPDATE doc SET note = interlock.lock_key('a')::text), q(WITH w AS (UPDATE doc SET note = note RETURNING 1) SELECT interlock.lock_key('a') FROM w),
-    q(WITH w AS (UPDATE doc SET note = note) SELECT interlock.lock_key('a')),
+    q(WITH w AS (UPDATE doc SET note = note) SELECT interlock.lock_key('a')), q(UPDATE doc SET note = note FROM interlock.set_holder('anna')),
     q(EXPLAIN ANALYZE SELECT interlock.lock_key('a')), q(CREATE TEMP TABLE made AS SELECT interlock.lock_key('a')::text))
 {
     send_query($session, $call);
