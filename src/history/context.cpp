@@ -5,6 +5,26 @@ namespace interlock::history {
 constexpr size_t kContextBytes = 8192;
 static char* context_setting = nullptr;
 
+// Without a subtransaction: there may be no transaction, and the input function holds nothing but
+// memory when it raises an error.
+static pg_noinline bool is_object(char* text, Datum* json) {
+    MemoryContext context = CurrentMemoryContext;
+    volatile bool reads = true;
+    PG_TRY();
+    { *json = DirectFunctionCall1(jsonb_in, CStringGetDatum(text)); }
+    PG_CATCH();
+    {
+        int category = ERRCODE_TO_CATEGORY(geterrcode());
+        if (category != ERRCODE_DATA_EXCEPTION && category != ERRCODE_PROGRAM_LIMIT_EXCEEDED)
+            PG_RE_THROW();
+        MemoryContextSwitchTo(context);
+        FlushErrorState();
+        reads = false;
+    }
+    PG_END_TRY();
+    return reads && JB_ROOT_IS_OBJECT(DatumGetJsonbP(*json));
+}
+
 static bool refuse(const char* rule) {
     GUC_check_errmsg("setting \"interlock.context\" %s", rule);
     GUC_check_errhint(
@@ -24,7 +44,7 @@ static bool check_context(char** value, void**, GucSource source) {
     if (strlen(*value) > kContextBytes)
         return refuse("must not be longer than 8192 bytes");
     Datum json;
-    if (!reads_as_jsonb(*value, &json) || !JB_ROOT_IS_OBJECT(DatumGetJsonbP(json)))
+    if (!is_object(*value, &json))
         return refuse("must be a JSON object");
     if (VARSIZE_ANY(DatumGetPointer(json)) > kContextBytes)
         return refuse("must not need more than 8192 bytes as jsonb");

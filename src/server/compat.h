@@ -448,36 +448,6 @@ inline void pushJsonbValue(JsonbInState* state, JsonbIteratorToken token, JsonbV
 }
 #endif
 
-// Returns false if the text is no jsonb. Needs no transaction. 16 reports that as a soft error. In
-// 15 the input function raises it: it holds nothing but memory then.
-#if PG_VERSION_NUM >= 160000
-inline bool reads_as_jsonb(char* text, Datum* json) {
-    ErrorSaveContext errors = {};
-    errors.type = T_ErrorSaveContext;
-    return DirectInputFunctionCallSafe(jsonb_in, text, InvalidOid, -1,
-                                       reinterpret_cast<Node*>(&errors), json);
-}
-#else
-pg_noinline inline bool reads_as_jsonb(char* text, Datum* json) {
-    MemoryContext context = CurrentMemoryContext;
-    volatile bool reads = true;
-    PG_TRY();
-    { *json = DirectFunctionCall1(jsonb_in, CStringGetDatum(text)); }
-    PG_CATCH();
-    {
-        int code = geterrcode();
-        if (ERRCODE_TO_CATEGORY(code) != ERRCODE_DATA_EXCEPTION &&
-            ERRCODE_TO_CATEGORY(code) != ERRCODE_PROGRAM_LIMIT_EXCEEDED)
-            PG_RE_THROW();
-        MemoryContextSwitchTo(context);
-        FlushErrorState();
-        reads = false;
-    }
-    PG_END_TRY();
-    return reads;
-}
-#endif
-
 // Returns false if the time zone of the session moves the time out of the range. 19 reports that as
 // a soft error.
 inline bool to_timestamptz(Timestamp time, TimestampTz* result) {

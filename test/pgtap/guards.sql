@@ -75,7 +75,7 @@ ALTER TABLE product RENAME status TO state;
 ALTER TABLE product RENAME id TO number;
 SELECT set_eq($$SELECT broken('product')$$, ARRAY['ownership fails owned column "price" is gone: writes are refused', 'require_lease fails lease column "id" is gone: writes are refused',
     'transitions fails state column "status" is gone: writes are refused', 'versioning fails version column "version" is gone or has another type'], 'columns that are gone');
-SELECT is((SELECT settings FROM interlock.guards WHERE rel = 'product'::regclass AND mechanism = 'ownership'), '{"columns": {"price": {"writer": "w", "on_violation": "reject"}}, "groups": []}', 'the settings are there');
+SELECT is((SELECT settings FROM interlock.guards WHERE rel = 'product'::regclass AND mechanism = 'ownership'), '{"columns": {"price": {"writer": "w", "on_violation": "reject", "once_changed": false}}, "groups": []}', 'the settings are there');
 ALTER TABLE part DISABLE TRIGGER zzz_interlock_version;
 SELECT results_eq($$SELECT rel::text, enforced FROM interlock.guards WHERE mechanism = 'versioning' AND rel::text LIKE 'part%' ORDER BY 1$$, $$VALUES ('part', false), ('part_1', false)$$, 'with its partitions');
 ALTER TABLE part ENABLE TRIGGER USER;
