@@ -331,6 +331,17 @@ uint64 run_plan_as_of(Snapshot snapshot, TablePlan plan, const Parameters& param
                      plan);
 }
 
+void run_plan_into(DestReceiver* receiver, TablePlan plan, const Parameters& parameters) {
+    int count = SPI_getargcount(plan->plan);
+    SPIExecuteOptions options = {};
+    options.params = makeParamList(count);
+    options.dest = receiver;
+    for (int i = 0; i < count; i++)
+        options.params->params[i] = {parameters.values()[i], parameters.nulls()[i] == 'n',
+                                     PARAM_FLAG_CONST, SPI_getargtypeid(plan->plan, i)};
+    check_run(SPI_execute_plan_extended(plan->plan, &options), plan);
+}
+
 static void require_type(int column, Oid type) {
     TupleDesc columns = SPI_tuptable != nullptr ? SPI_tuptable->tupdesc : nullptr;
     if (columns == nullptr || columns->natts <= column ||

@@ -122,6 +122,9 @@ uint64 run_plan(TablePlan plan, const Parameters& parameters, long limit = 0);
 uint64 run_plan_as_of(Snapshot snapshot, TablePlan plan, const Parameters& parameters,
                       long limit = 0);
 
+// The same with a fresh snapshot, for a plan whose rows go to the receiver one at a time.
+void run_plan_into(DestReceiver* receiver, TablePlan plan, const Parameters& parameters);
+
 // Raises 55000 unless the returned rows have columns of these types, or of the types in the
 // metadata. Call it before a value is used as a value of its type. Code of other roles may have run
 // since the metadata was read. It can have renamed columns, and altered a table that is not open.

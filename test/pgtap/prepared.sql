@@ -82,6 +82,7 @@ INSERT INTO documented SELECT name, types::text[], true FROM (VALUES
     ('row_as_of', '{regclass,text,timestamptz}'),
     ('row_history', '{regclass,text,boolean}'),
     ('row_lock_of', '{regclass,text}'),
+    ('rows_as_of', '{anyelement,timestamptz}'), -- the first one names a table by its type
     ('run_once', '{text,text,text,jsonb,interlock.seconds}'),
     ('save_row', '{regclass,text,text,jsonb,text,boolean}'),
     ('select_for_update', '{regclass,text,text,interlock.seconds,boolean}'),
@@ -159,7 +160,7 @@ EXCEPTION WHEN ambiguous_function OR indeterminate_datatype OR undefined_functio
 END $$;
 SELECT is_empty(
     $$SELECT name, resolved FROM functions JOIN documented USING (name) CROSS JOIN generate_series(required, cardinality(types)) count
-        CROSS JOIN LATERAL pg_temp.types_of_parameters(name, count) resolved
+        CROSS JOIN LATERAL (SELECT pg_temp.types_of_parameters(name, count) WHERE 'anyelement' <> ALL (types)) r (resolved)
       WHERE resolved <> types[:count]::text$$,
     'parameters without a type get the documented types');
 
@@ -178,7 +179,7 @@ EXCEPTION WHEN ambiguous_function OR indeterminate_datatype OR undefined_functio
     RETURN SQLSTATE || ' ' || SQLERRM;
 END $$;
 SELECT is_empty(
-    $$SELECT p.oid::regprocedure, resolved FROM pg_proc p JOIN documented ON name = proname CROSS JOIN LATERAL pg_temp.types_of_named_parameters(p.oid) resolved
+    $$SELECT p.oid::regprocedure, resolved FROM pg_proc p JOIN documented ON name = proname CROSS JOIN LATERAL (SELECT pg_temp.types_of_named_parameters(p.oid) WHERE 'anyelement' <> ALL (types)) r (resolved)
       WHERE p.pronamespace = 'interlock'::regnamespace AND p.provariadic = 0 AND p.pronargs = cardinality(types) AND resolved <> types::text$$,
     'by name as by position');
 
