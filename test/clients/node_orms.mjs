@@ -8,7 +8,7 @@
 import pg from 'pg';
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { cpSync, writeFileSync } from 'node:fs';
 import { compile, install, pack } from './lib/package.mjs';
 import { check } from './lib/page.mjs';
 
@@ -26,7 +26,6 @@ await client.query(`
     GRANT SELECT, INSERT, UPDATE, DELETE ON note, payment TO app`);
 const value = async (sql, ...values) => Object.values((await client.query(sql, values)).rows[0])[0];
 const payments = () => value('SELECT count(*)::int FROM payment');
-const versionDefault = `interlock.first_version('public.note_version_start'::text)`;
 
 writeFileSync(`${shop}/schema.prisma`, `
 datasource db {
@@ -38,7 +37,7 @@ generator client {
 model note {
   id      Int    @id
   body    String
-  version Int    @default(dbgenerated("${versionDefault}"))
+  version Int    @default(dbgenerated("interlock.first_version('public.note_version_start'::text)"))
 }
 model payment {
   id       Int    @id @default(autoincrement())
@@ -48,77 +47,7 @@ model payment {
 execFileSync('npx', ['prisma', 'generate', '--schema', 'shop/schema.prisma'],
     { env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', CHECKPOINT_DISABLE: '1' }, stdio: ['ignore', 'ignore', 'inherit'] });
 
-// The same for each ORM: il, ask(tx, sql), pay(tx, customer), read(id), save(id, version, body), close().
-writeFileSync(`${shop}/orms.mjs`, `
-import pg from 'pg';
-import { interlock } from 'pg-interlock';
-const make = (adapter) => {
-    const own = new pg.Pool();
-    own.on('error', console.error);
-    const il = interlock(adapter, { own });
-    return { il, end: async () => { await il.close(); await own.end(); } };
-};
-
-export const orms = {
-    async typeorm() {
-        const { DataSource, EntitySchema } = await import('typeorm');
-        const { ofTypeorm, versionSubscriber } = await import('pg-interlock/typeorm');
-        const Note = new EntitySchema({ name: 'note', columns: { id: { type: 'int', primary: true }, body: { type: 'text' },
-            version: { type: 'int', version: true, default: () => "${versionDefault}" } } });
-        const Payment = new EntitySchema({ name: 'payment', columns: { id: { type: 'int', primary: true, generated: 'identity', generatedIdentity: 'ALWAYS' }, customer: { type: 'text' } } });
-        const source = await new DataSource({ type: 'postgres', host: process.env.PGHOST, username: process.env.PGUSER, database: process.env.PGDATABASE, entities: [Note, Payment] }).initialize();
-        source.subscribers.push(versionSubscriber);
-        const { il, end } = make(ofTypeorm(source));
-        const notes = source.getRepository(Note);
-        return {
-            il, ask: async (em, sql) => (await em.query(sql))[0], pay: (em, customer) => em.getRepository(Payment).insert({ customer }), read: (id) => notes.findOneByOrFail({ id }),
-            save: (id, version, body) => notes.save({ id, version, body }), close: async () => { await end(); await source.destroy(); },
-        };
-    },
-    async prisma() {
-        const { default: { PrismaClient } } = await import('@prisma/client');
-        const { PrismaPg } = await import('@prisma/adapter-pg');
-        const { ofPrisma, versions } = await import('pg-interlock/prisma');
-        const plain = new PrismaClient({ adapter: new PrismaPg({}) });
-        const prisma = plain.$extends(versions());
-        const { il, end } = make(ofPrisma(prisma, { timeout: 60_000 }));
-        return {
-            il, ask: async (tx, sql) => (await tx.$queryRawUnsafe(sql))[0], pay: (tx, customer) => tx.payment.create({ data: { customer } }), read: (id) => prisma.note.findUniqueOrThrow({ where: { id } }),
-            save: (id, version, body) => prisma.note.saveVersion({ where: { id }, version, data: { body } }), close: async () => { await end(); await plain.$disconnect(); },
-            blind: (id) => prisma.note.update({ where: { id }, data: { body: 'blind' } }),
-        };
-    },
-    async drizzle() {
-        const { eq, sql } = await import('drizzle-orm');
-        const { drizzle } = await import('drizzle-orm/node-postgres');
-        const { integer, pgTable, text } = await import('drizzle-orm/pg-core');
-        const { ofDrizzle, saveVersion } = await import('pg-interlock/drizzle');
-        const note = pgTable('note', { id: integer().primaryKey(), body: text().notNull(), version: integer().notNull() });
-        const payment = pgTable('payment', { id: integer().primaryKey().generatedAlwaysAsIdentity(), customer: text().notNull() });
-        const pool = new pg.Pool();
-        const db = drizzle({ client: pool });
-        const { il, end } = make(ofDrizzle(db));
-        return {
-            il, ask: async (tx, text) => (await tx.execute(sql.raw(text))).rows[0], pay: (tx, customer) => tx.insert(payment).values({ customer }), read: async (id) => (await db.select().from(note).where(eq(note.id, id)))[0],
-            save: (id, version, body) => saveVersion(db, note, eq(note.id, id), version, { body }), close: async () => { await end(); await pool.end(); },
-        };
-    },
-    async mikro() {
-        const { EntitySchema, MikroORM } = await import('@mikro-orm/postgresql');
-        const { ofMikroOrm, saveVersion } = await import('pg-interlock/mikro-orm');
-        const Note = new EntitySchema({ name: 'Note', tableName: 'note', properties: { id: { type: 'integer', primary: true }, body: { type: 'text' },
-            version: { type: 'integer', version: true, defaultRaw: "${versionDefault}" } } });
-        const Payment = new EntitySchema({ name: 'Payment', tableName: 'payment', properties: { id: { type: 'integer', primary: true, generated: 'always as identity' }, customer: { type: 'text' } } });
-        const orm = await MikroORM.init({ entities: [Note, Payment], dbName: process.env.PGDATABASE, host: process.env.PGHOST, user: process.env.PGUSER, useBatchUpdates: false });
-        const { il, end } = make(ofMikroOrm(orm.em));
-        return {
-            il, ask: async (em, sql) => (await em.execute(sql))[0], pay: async (em, customer) => { em.create(Payment, { customer }); }, read: (id) => orm.em.fork().findOneOrFail(Note, id),
-            save: async (id, version, body) => { const em = orm.em.fork(); return saveVersion(em, await em.findOneOrFail(Note, id), version, { body }); },
-            close: async () => { await end(); await orm.close(); },
-        };
-    },
-};
-`);
+cpSync('lib/node_orms.mjs', `${shop}/orms.mjs`);
 process.env.PGUSER = 'app';
 const { orms } = await import(`${shop}/orms.mjs`);
 const { LeaseLost, NotFound, StaleVersion } = await import(`${shop}/node_modules/pg-interlock/dist/index.mjs`);
@@ -181,38 +110,7 @@ await check('an ORM without a pool for our own connections is refused', async ()
     assert.throws(() => interlock({ adapter: {} }), TypeError);
 });
 
-writeFileSync(`${shop}/program.mts`, `
-import pg from 'pg';
-import { DataSource } from 'typeorm';
-import { PrismaClient } from '@prisma/client';
-import { PrismaPg } from '@prisma/adapter-pg';
-import { eq } from 'drizzle-orm';
-import { drizzle } from 'drizzle-orm/node-postgres';
-import { integer, pgTable, text } from 'drizzle-orm/pg-core';
-import { MikroORM } from '@mikro-orm/postgresql';
-import { interlock } from 'pg-interlock';
-import { ofDrizzle, saveVersion } from 'pg-interlock/drizzle';
-import { ofMikroOrm } from 'pg-interlock/mikro-orm';
-import { ofPrisma, versions } from 'pg-interlock/prisma';
-import { ofTypeorm, versionSubscriber } from 'pg-interlock/typeorm';
-
-const own = new pg.Pool();
-const source = new DataSource({ type: 'postgres' });
-source.subscribers.push(versionSubscriber);
-await interlock(ofTypeorm(source), { own }).transaction(async (em) => { await em.query('SELECT 1'); em.getRepository('note'); });
-const prisma = new PrismaClient({ adapter: new PrismaPg({}) }).$extends(versions());
-await interlock(ofPrisma(prisma), { own }).transaction(async (tx) => { await tx.note.findMany(); });
-const saved = await prisma.note.saveVersion({ where: { id: 1 }, version: 7, data: { body: 'x' } });
-void saved;
-const note = pgTable('note', { id: integer().primaryKey(), body: text(), version: integer().notNull() });
-const db = drizzle({ client: own });
-await interlock(ofDrizzle(db), { own }).transaction(async (tx) => { await tx.select().from(note); });
-await saveVersion<typeof note.$inferSelect>(db, note, eq(note.id, 1), 7, { body: 'x' });
-const orm = await MikroORM.init({});
-await interlock(ofMikroOrm(orm.em), { own }).transaction(async (em) => { await em.flush(); });
-// @ts-expect-error a pool for our own connections is required
-interlock(ofDrizzle(db));
-`);
+cpSync('lib/node_orms.mts', `${shop}/program.mts`);
 await check('tsc --strict takes programs on them', () => {
     const options = '--strict --noEmit --skipLibCheck --target es2022 --lib es2023,esnext.disposable --module nodenext --types node';
     assert.equal(spawnSync('npx', ['tsc', ...options.split(' '), 'shop/program.mts'], { encoding: 'utf8' }).stdout, '');

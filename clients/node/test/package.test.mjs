@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import test from 'node:test';
-import { trace } from '@opentelemetry/api';
+import { metrics, trace } from '@opentelemetry/api';
 import * as imported from 'pg-interlock';
 import { fresh, one, run, value } from './lib/shop.mjs';
 
@@ -138,6 +138,9 @@ test('calls are spans of OpenTelemetry', async () => {
         },
     };
     assert.ok(trace.setGlobalTracerProvider({ getTracer: () => tracer }));
+    const counts = {};
+    const counter = (name) => ({ add(n, attributes) { const of = [name, ...Object.values(attributes)].join(' '); counts[of] = (counts[of] ?? 0) + n; } });
+    assert.ok(metrics.setGlobalMeterProvider({ getMeter: () => ({ createCounter: counter }) }));
     await run(`SELECT interlock.grant_idempotency_scope('traced', 'app')`);
     await one(async ({ il }) => {
         const key = fresh('traced');
@@ -147,6 +150,8 @@ test('calls are spans of OpenTelemetry', async () => {
         const spans = ended.map(({ name, status, attributes }) => [name, status.code, attributes['error.type'] ?? attributes['interlock.outcome']]);
         assert.deepEqual(spans, [['interlock.acquire', 0, undefined], ['interlock.acquire', 0, 'Held'], ['interlock.lease', 0, 'Held'], ['interlock.lease', 0, undefined],
             ['interlock.acquire', 0, undefined], ['interlock.lease', 2, 'RangeError'], ['interlock.once', 0, 'completed']]);
+        assert.deepEqual(counts, { 'interlock.calls interlock.acquire': 2, 'interlock.calls interlock.acquire Held': 1, 'interlock.calls interlock.lease': 1,
+            'interlock.calls interlock.lease Held': 1, 'interlock.calls interlock.lease RangeError': 1, 'interlock.calls interlock.once': 1 });
         assert.deepEqual(ended.flatMap(({ exceptions }) => exceptions), ['of the work']);
         assert.equal(ended[0].attributes['interlock.key'], key);
         assert.equal(await value('SELECT count(*)::int FROM interlock.leases WHERE key = $1', key), 0);
