@@ -3,7 +3,7 @@
 # A scenario counts in the data what was lost after a load without the extension and after the same load with it, says
 # both, and adds a row to the summary. What it needs is in work.sh, its tables and loads are in load/.
 
-SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows blind_updates children flash_sale"
+SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows blind_updates children flash_sale carts imports"
 
 two_administrators() {
     heading "1. Two administrators edit one configuration row"
@@ -424,4 +424,45 @@ flash_sale() {
         "$(ask "SELECT count(*) FROM sold_out") buyers learned that it is sold out"
     row "pieces sold that were not there" "$without of $orders" "$(ask "$oversold")"
     lose "$(ask "SELECT abs(100 - $left - $sold)")"
+}
+
+carts() {
+    heading "17. $CLIENTS customers at a time have three articles in a cart that lasts for 20 ms"
+    note "of ten customers five pay at once, three pay after 50 ms, and two go away; there are 100 pieces of each article"
+    local oversold="SELECT coalesce(sum(n - 100) FILTER (WHERE n > 100), 0) FROM (SELECT count(*) AS n FROM sold GROUP BY item) s"
+    local numbers="SELECT count(*) FROM sold"
+    new_database carts
+    load carts_without
+    local without=$(ask "$oversold") pieces=$(ask "$numbers")
+    say "without, whoever comes by returns the pieces of carts that have ended: their customers pay nevertheless;" \
+        "$pieces of 600 pieces are sold, $without of them twice"
+
+    new_database carts "SELECT interlock.enable_escrow('item', 'stock')"
+    load carts_with
+    wait_until "SELECT count(*) = 0 FROM interlock.reservations"
+    local left=$(ask "SELECT sum(interlock.escrow_value('item', id, 'stock')) FROM item") sold=$(ask "$numbers")
+    say "with reserve_many: $sold sold, $left left; $(ask "SELECT count(*) FROM too_late") customers learned before they paid" \
+        "that their cart has ended; $(ask "SELECT count(*) FROM interlock.escrow_check('item') WHERE difference = 0") of 6 counters are proved"
+    row "pieces of ended carts sold twice" "$without of $pieces" "$(ask "$oversold")"
+    lose "$(ask "SELECT abs(600 - $left - $sold)")"
+}
+
+imports() {
+    heading "18. Four editors correct prices while a catalog of 400 articles is imported"
+    note "the import sends the same rows each time; an editor's correction is to stay"
+    local lost="SELECT count(*) FROM lost" numbers="SELECT count(*) FROM corrected"
+    new_database imports
+    load imports_without
+    local without=$(ask "$lost") corrections=$(ask "$numbers")
+    say "without: of $corrections articles with a correction $without have the price of the import again"
+
+    new_database imports "SELECT interlock.grant_writer('editor', 'public'), interlock.grant_writer('importer', 'public');
+        SELECT interlock.enable_versioning('article', unchanged => 'keep'),
+            interlock.own_columns('article', 'editor', '{price}', 'skip', once_changed => true)"
+    load imports_with
+    local moved=$(ask "SELECT count(*) FROM article WHERE version > 1 AND id NOT IN (SELECT id FROM corrected)")
+    say "with: $(ask "$lost") of $(ask "$numbers") have; $(ask "SELECT coalesce(sum(row_count), 0) FROM interlock.skipped_writes") times the import" \
+        "left a correction as it was; it moved the version of $moved rows that it did not change"
+    row "corrections lost" "$without of $corrections" "$(ask "$lost")"
+    lose "$moved"
 }

@@ -50,20 +50,12 @@ struct ChildGuard {
     const char* triggers[kChildEvents]; // their names; null: missing
 };
 
-struct ChildGuards {
-    ChildGuard* first;
-    int count;
-    const ChildGuard* begin() const { return first; }
-    const ChildGuard* end() const { return first + count; }
-};
-
 extern const Mechanism kChildrenMechanism;
 
 // The guards of a table.
 extern int children_facet;
-inline ChildGuards guards_of(const TableInfo* info) {
-    const auto* guards = facet_of<const ChildGuards>(info, children_facet);
-    return guards != nullptr ? *guards : ChildGuards{};
+inline FacetList<ChildGuard> guards_of(const TableInfo* info) {
+    return list_of<ChildGuard>(info, children_facet);
 }
 
 // The name of the function in WHEN, and the schema that it is in.

@@ -71,12 +71,6 @@ bool read_call(const FuncExpr* call, int old_side, int new_side, CallShape* shap
            is_update == (shape->old_place >= 0 && shape->new_place >= 0);
 }
 
-static ChildGuards* guards_to_fill(TableInfo* info) {
-    if (info->facets[children_facet] == nullptr)
-        info->facets[children_facet] = palloc0(sizeof(ChildGuards));
-    return facet_of<ChildGuards>(info, children_facet);
-}
-
 static bool is_about(const ChildGuard& guard, const CallShape& shape) {
     if (guard.parent != shape.parent || guard.count != shape.count)
         return false;
@@ -87,15 +81,10 @@ static bool is_about(const ChildGuard& guard, const CallShape& shape) {
 }
 
 static ChildGuard* add_guard(TableInfo* info, const CallShape& shape, const Trigger* trigger) {
-    ChildGuards* guards = guards_to_fill(info);
-    for (int i = 0; i < guards->count; i++)
-        if (is_about(guards->first[i], shape))
-            return &guards->first[i];
-    size_t size = sizeof(ChildGuard) * (guards->count + 1);
-    guards->first = static_cast<ChildGuard*>(
-        guards->first == nullptr ? palloc(size) : repalloc(guards->first, size));
-    ChildGuard* guard = &guards->first[guards->count++];
-    *guard = {};
+    for (ChildGuard& guard : guards_of(info))
+        if (is_about(guard, shape))
+            return &guard;
+    auto* guard = add_item<ChildGuard>(info, children_facet);
     guard->parent = shape.parent;
     guard->root = root_of_trigger(info->relid, trigger);
     guard->is_clone = trigger->tgisclone;
@@ -129,7 +118,7 @@ static bool read_event(const Trigger* trigger, const CallShape& shape, ChildEven
 }
 
 bool read_settings(const Trigger* trigger, ChildSettings* settings) {
-    if (trigger->tgqual == nullptr || trigger->tgnargs != 0)
+    if (trigger->tgqual == nullptr || argument_count(trigger) > 0)
         return false;
     const FuncExpr* call = call_in_when(static_cast<Node*>(stringToNode(trigger->tgqual)));
     return call != nullptr && read_call(call, PRS2_OLD_VARNO, PRS2_NEW_VARNO, &settings->call) &&
@@ -204,16 +193,15 @@ static void take_foreign_key(ChildGuard* guard, const ForeignKey& key) {
 }
 
 void load_foreign_keys(TableInfo* info) {
-    auto* guards = facet_of<ChildGuards>(info, children_facet);
-    if (guards == nullptr)
+    if (info->facets[children_facet] == nullptr)
         return;
     each_foreign_key(info->relid, [&](const ForeignKey& key) {
-        for (int i = 0; i < guards->count; i++)
-            take_foreign_key(&guards->first[i], key);
+        for (ChildGuard& guard : guards_of(info))
+            take_foreign_key(&guard, key);
     });
-    for (int i = 0; i < guards->count; i++)
-        for (int n = 0; guards->first[i].has_key && n < guards->first[i].count; n++)
-            load_column(info, guards->first[i], &guards->first[i].columns[n]);
+    for (ChildGuard& guard : guards_of(info))
+        for (int n = 0; guard.has_key && n < guard.count; n++)
+            load_column(info, guard, &guard.columns[n]);
 }
 
 const ChildGuard* find_guard(const TableInfo* info, const CallShape& shape) {

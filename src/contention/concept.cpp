@@ -1,7 +1,7 @@
 // What the folder registers (server/concept.h).
 
 #include "server/concept.h"
-#include "contention/lines.h"
+#include "contention/counters.h"
 
 namespace interlock::inline contention {
 

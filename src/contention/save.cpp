@@ -1,4 +1,4 @@
-#include "contention/lines.h"
+#include "contention/counters.h"
 
 #include "server/checked_file.h"
 

@@ -199,8 +199,22 @@ static Omission omission_of(const History* history) {
     return {false, nullptr};
 }
 
+// A value that is equal and looks different, such as 1.0 and 1.00, is stored as it looks.
+static bool has_other_bytes(const Entry& entry, const Bitmapset* but) {
+    TupleDesc columns = entry.info->columns;
+    for (int i = 0; i < columns->natts; i++) {
+        AttrNumber column = i + 1;
+        if (!TupleDescAttr(columns, i)->attisdropped && !bms_is_member(column, but) &&
+            !same_value(TupleDescAttr(columns, i), entry.before[column], entry.row[column]))
+            return true;
+    }
+    return false;
+}
+
 static bool changes_nothing_recorded(const Entry& entry) {
-    return entry.is_update && bms_is_subset(entry.changed, history_of(entry.info)->unmoved);
+    const History* history = history_of(entry.info);
+    return entry.is_update && bms_is_subset(entry.changed, history->unmoved) &&
+           !has_other_bytes(entry, bms_union(history->unmoved, history->left_out));
 }
 
 static ownership::WriteLine* count_row(const TableInfo* info, const char* operation,

@@ -14,15 +14,7 @@ namespace interlock::lease {
 int requirements_facet;
 
 static void add_requirement(TableInfo* info, const Trigger* trigger) {
-    auto* requirements = facet_of<LeaseRequirements>(info, requirements_facet);
-    if (requirements == nullptr) {
-        requirements = static_cast<LeaseRequirements*>(palloc0(sizeof(LeaseRequirements)));
-        requirements->first = static_cast<LeaseRequirement*>(palloc(sizeof(LeaseRequirement)));
-        info->facets[requirements_facet] = requirements;
-    }
-    requirements->first = static_cast<LeaseRequirement*>(
-        repalloc(requirements->first, sizeof(LeaseRequirement) * (requirements->count + 1)));
-    requirements->first[requirements->count++] = load_requirement(info, trigger);
+    *add_item<LeaseRequirement>(info, requirements_facet) = load_requirement(info, trigger);
 }
 
 constexpr TableFacet kFacet = {

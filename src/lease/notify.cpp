@@ -9,17 +9,12 @@ namespace interlock::lease {
 
 constexpr const char* kChannel = "interlock_lease";
 
-// How long one who was notified has time to come, and how long a ticket lasts from the last time
-// that its owner has asked.
-constexpr int64 kPatience = USECS_PER_SEC;
-constexpr int64 kLife = 3600 * USECS_PER_SEC;
-
 static TicketOwner owner_of(const LeaseRequest& request) {
     return {request.role, request.mode, {request.holder, request.holder_length}};
 }
 
 static bool has_missed(const LeaseTicket& ticket, int64 now) {
-    return ticket.notified != 0 && now >= ticket.notified + kPatience;
+    return ticket.notified != 0 && now >= ticket.notified + kTicketPatience;
 }
 
 // Whether the lease is kept for the owner, who was just notified.
@@ -77,7 +72,7 @@ static bool yields(const LeaseRequest& request, LeaseAnswer* answer) {
     if (before != nullptr) {
         answer->outcome = LeaseOutcome::kHeld;
         answer->token = 0;
-        answer->expires = before->notified + kPatience;
+        answer->expires = before->notified + kTicketPatience;
         before->copy_holder(answer->holder);
         answer->holder[before->holder_length] = '\0';
     }
@@ -157,9 +152,9 @@ static Asked take_ticket(LeaseDatabase* database, const LeaseRequest& request, L
     int64 until = blocked_until(database, *ticket, now);
     const LeaseTicket* before = until == 0 ? ticket_before(request, now) : nullptr;
     if (before != nullptr)
-        until = before->notified + kPatience;
+        until = before->notified + kTicketPatience;
     if (until == 0 && is_behind_waiters(*ticket, request.key.partition))
-        until = now + kPatience;
+        until = now + kTicketPatience;
     return {LeaseRoom::kYes, ticket->number, until};
 }
 
@@ -241,20 +236,21 @@ static void open_behind_missed(int partition, int64 now) {
 // Whether the ticket stays. One that was notified and has not come is over.
 static bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, Turn* turn,
                       int64 now) {
-    if (now >= ticket->asked + kLife || has_missed(*ticket, now))
+    if (now >= ticket->asked + kTicketLife || has_missed(*ticket, now))
         return false;
-    turn->next = Min(turn->next, ticket->asked + kLife);
+    turn->next = Min(turn->next, ticket->asked + kTicketLife);
     if (ticket->notified != 0) {
-        turn->next = Min(turn->next, ticket->notified + kPatience);
+        turn->next = Min(turn->next, ticket->notified + kTicketPatience);
     } else if (!is_behind(ticket->node, ticket->mode, look)) {
         int64 until = blocked_until(database, *ticket, now);
         if (until == 0)
             choose(turn, ticket, now);
-        turn->next = Min(turn->next, until == 0 ? now + kPatience : until);
+        turn->next = Min(turn->next, until == 0 ? now + kTicketPatience : until);
         if (until == 0 && ticket->is_open)
             return true; // and so are those behind: they are notified, too
     } else if (has_queue(ticket->node)) {
-        turn->next = Min(turn->next, now + kPatience); // nobody reports that a waiter has left
+        turn->next =
+            Min(turn->next, now + kTicketPatience); // nobody reports that a waiter has left
     }
     pass_over(ticket->node, ticket->mode, look);
     return true;
@@ -341,7 +337,7 @@ static void run_ticket_task(SweepRun* run, List*) {
         if (*first_ticket(i) == 0)
             continue;
         if (!has_room_for_notifications(0.9)) {
-            come_again(run, shown_time(monotonic_now() + kPatience));
+            come_again(run, shown_time(monotonic_now() + kTicketPatience));
             return;
         }
         int64 next = kNeverExpires;
@@ -409,7 +405,7 @@ void notify_at_commit(int partition) {
         RegisterXactCallback(notify_at_end, nullptr);
     registered = true;
     due_partitions |= UINT64CONST(1) << partition;
-    wake_sweeper_at(monotonic_now() + kPatience); // of a statement that takes longer
+    wake_sweeper_at(monotonic_now() + kTicketPatience); // of a statement that takes longer
 }
 
 bool withdraw_tickets(const LeaseKey& key, std::string_view holder) {
@@ -446,7 +442,7 @@ LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
         Asked asked = ask(database, request);
         if (asked.until != 0) {
             *ticket = asked.number;
-            wake_sweeper_at(Min(asked.until, monotonic_now() + kLife));
+            wake_sweeper_at(Min(asked.until, monotonic_now() + kTicketLife));
             return answer;
         }
     }

@@ -54,18 +54,10 @@ LeaseTemplate parse_template(const char* text);
 // The key with '*' for each value. Its levels are those of the key of every row.
 StringInfoData sample_key(const LeaseTemplate& pieces);
 
-struct LeaseRequirements {
-    LeaseRequirement* first;
-    int count;
-    const LeaseRequirement* begin() const { return first; }
-    const LeaseRequirement* end() const { return first + count; }
-};
-
 // The requirements of a table.
 extern int requirements_facet;
-inline LeaseRequirements requirements_of(const TableInfo* info) {
-    const auto* requirements = facet_of<const LeaseRequirements>(info, requirements_facet);
-    return requirements != nullptr ? *requirements : LeaseRequirements{};
+inline FacetList<LeaseRequirement> requirements_of(const TableInfo* info) {
+    return list_of<LeaseRequirement>(info, requirements_facet);
 }
 
 // The requirement of a trigger. Any role can have created the trigger, so this raises nothing.

@@ -8,6 +8,11 @@
 
 namespace interlock::lease {
 
+// How long a lease is kept for the owner of a ticket who was notified, and how long a ticket lasts
+// from the last request of its owner.
+constexpr int64 kTicketPatience = USECS_PER_SEC;
+constexpr int64 kTicketLife = 3600 * USECS_PER_SEC;
+
 struct LeaseTicket {
     int64 number;   // the number in the notification
     int64 asked;    // time of the last request

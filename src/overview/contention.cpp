@@ -1,7 +1,7 @@
 // The view contention, and reset_contention. The rows are read from shared memory and the catalog's
 // caches: no table is locked or opened.
 
-#include "contention/lines.h"
+#include "contention/counters.h"
 #include "server/result_row.h"
 #include "table/relation.h"
 

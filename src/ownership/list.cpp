@@ -31,16 +31,18 @@ Datum list_column_rules(PG_FUNCTION_ARGS) {
 }
 }
 
-// rel, column_name, writer, on_violation, strategy, group_number, enforced
+// rel, column_name, writer, on_violation, strategy, group_number, enforced, once_changed
 static void list_rule(Oid relid, const Trigger* trigger, const ColumnRule& rule,
                       ReturnSetInfo* output) {
-    Datum values[7] = {ObjectIdGetDatum(relid)};
-    bool nulls[7] = {false,
+    Datum values[8] = {ObjectIdGetDatum(relid)};
+    bool nulls[8] = {false,
                      false,
                      rule.access != Access::kOwned,
                      rule.access != Access::kOwned,
                      rule.access != Access::kShared,
-                     rule.group == 0};
+                     rule.group == 0,
+                     false,
+                     rule.access != Access::kOwned};
     values[1] = DirectFunctionCall1(namein, CStringGetDatum(rule.name));
     if (!nulls[2]) {
         values[2] = CStringGetTextDatum(rule.writer);
@@ -50,6 +52,7 @@ static void list_rule(Oid relid, const Trigger* trigger, const ColumnRule& rule,
         values[4] = CStringGetTextDatum(strategy_name(rule.strategy));
     values[5] = Int32GetDatum(rule.group);
     values[6] = BoolGetDatum(trigger_fires(trigger->tgenabled));
+    values[7] = BoolGetDatum(rule.once_changed);
     add_result_row(output, values, nulls);
 }
 

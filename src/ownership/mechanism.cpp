@@ -22,6 +22,7 @@ static Jsonb* rule_json(const ColumnRule& rule) {
     if (rule.access == Access::kOwned) {
         object.add("writer", rule.writer);
         object.add("on_violation", on_violation_name(rule.on_violation));
+        object.add_flag("once_changed", rule.once_changed);
     } else {
         object.add("strategy", strategy_name(rule.strategy));
         object.add("blind_updates", blind_updates_name(rule.blind_updates));
@@ -118,10 +119,13 @@ namespace {
 struct Rule {
     const char* writer;
     const char* on_violation;
+    const char* once_changed; // "true" or "false"
     const char* strategy;
     const char* blind_updates;
 
-    bool is_owned() const { return writer != nullptr || on_violation != nullptr; }
+    bool is_owned() const {
+        return writer != nullptr || on_violation != nullptr || once_changed != nullptr;
+    }
     bool is_shared() const { return strategy != nullptr || blind_updates != nullptr; }
 };
 
@@ -132,9 +136,23 @@ static const char* member_text(JsonbContainer* object, const char* name) {
     return value != nullptr && value->type == jbvString ? text_at(name, value) : nullptr;
 }
 
+static const char* flag_text(bool flag) { return flag ? "true" : "false"; }
+
+static const char* member_flag(JsonbContainer* object, const char* name) {
+    const JsonbValue* value = object != nullptr ? member_of(object, name) : nullptr;
+    return value != nullptr && value->type == jbvBool ? flag_text(value->val.boolean) : nullptr;
+}
+
+static const char* flag_at(const char* path, const JsonbValue* value) {
+    if (value->type != jbvBool)
+        refuse_setting(path, "must be a boolean");
+    return flag_text(value->val.boolean);
+}
+
 static Rule rule_in(JsonbContainer* object) {
     return {member_text(object, "writer"), member_text(object, "on_violation"),
-            member_text(object, "strategy"), member_text(object, "blind_updates")};
+            member_flag(object, "once_changed"), member_text(object, "strategy"),
+            member_text(object, "blind_updates")};
 }
 
 static Rule present_rule(const Draft& draft, const char* column) {
@@ -142,21 +160,23 @@ static Rule present_rule(const Draft& draft, const char* column) {
     return value != nullptr ? rule_in(value->val.binary.data) : Rule{};
 }
 
-constexpr const char* kRuleMembers[] = {"writer", "on_violation", "strategy", "blind_updates"};
+constexpr const char* kRuleMembers[] = {"writer", "on_violation", "once_changed", "strategy",
+                                        "blind_updates"};
+constexpr size_t kOnceChanged = 2;
 
 // Null sets the default, as everywhere.
 static Rule given_rule(const char* path, JsonbContainer* object) {
-    constexpr const char* kDefaults[] = {nullptr, "reject", "retry", "allow"};
+    constexpr const char* kDefaults[] = {nullptr, "reject", "false", "retry", "allow"};
     const char* texts[lengthof(kRuleMembers)] = {};
     each_member(object, [&](const char* name, const JsonbValue* value) {
         require_known(path, name, {kRuleMembers, lengthof(kRuleMembers)});
         for (size_t i = 0; i < lengthof(kRuleMembers); i++)
             if (strcmp(name, kRuleMembers[i]) == 0)
-                texts[i] = value->type == jbvNull && kDefaults[i] != nullptr
-                               ? kDefaults[i]
-                               : text_at(path_to(path, name), value);
+                texts[i] = value->type == jbvNull && kDefaults[i] != nullptr ? kDefaults[i]
+                           : i == kOnceChanged ? flag_at(path_to(path, name), value)
+                                               : text_at(path_to(path, name), value);
     });
-    return {texts[0], texts[1], texts[2], texts[3]};
+    return {texts[0], texts[1], texts[2], texts[3], texts[4]};
 }
 
 static const char* first_of(const char* given, const char* present, const char* otherwise) {
@@ -173,10 +193,11 @@ static Rule wanted_rule(const char* path, JsonbContainer* object, const Rule& pr
         refuse_setting(path, "cannot be both owned and shared", kHint);
     bool is_named = given.is_owned() || given.is_shared();
     if (is_named ? given.is_shared() : present.is_shared())
-        return {nullptr, nullptr, first_of(given.strategy, present.strategy, "retry"),
+        return {nullptr, nullptr, nullptr, first_of(given.strategy, present.strategy, "retry"),
                 first_of(given.blind_updates, present.blind_updates, "allow")};
     Rule rule = {first_of(given.writer, present.writer, nullptr),
-                 first_of(given.on_violation, present.on_violation, "reject"), nullptr, nullptr};
+                 first_of(given.on_violation, present.on_violation, "reject"),
+                 first_of(given.once_changed, present.once_changed, "false"), nullptr, nullptr};
     if (rule.writer == nullptr)
         refuse_setting(path, "needs a writer or a strategy", kHint);
     return rule;
@@ -197,10 +218,12 @@ static void plan_owned(Draft* draft, const char* column, const Rule& present, co
     if (is_handed_over)
         add_column(&draft->changes, "hand_over_columns",
                    psprintf(", to_writer => %s", quote_literal_cstr(wanted.writer)), column);
-    if (!is_same(present.on_violation, wanted.on_violation))
+    if (!is_same(present.on_violation, wanted.on_violation) ||
+        !is_same(present.once_changed, wanted.once_changed))
         add_column(&draft->changes, "own_columns",
-                   psprintf(", writer => %s%s", quote_literal_cstr(wanted.writer),
-                            unless(wanted.on_violation, "reject", "on_violation")),
+                   psprintf(", writer => %s%s%s", quote_literal_cstr(wanted.writer),
+                            unless(wanted.on_violation, "reject", "on_violation"),
+                            is_same(wanted.once_changed, "true") ? ", once_changed => true" : ""),
                    column);
 }
 

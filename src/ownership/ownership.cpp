@@ -10,6 +10,7 @@
 #include "table/facet.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
+#include "table/plan.h"
 #include "table/trigger_state.h"
 
 namespace interlock::ownership {
@@ -25,12 +26,14 @@ struct Draft {
     NameList columns; // the argument of the call
     ColumnRules rules;
     TableChange change;
+    bool adds_value_writers;
 };
 
 } // namespace
 
 static Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode);
 static void check_columns(const Draft& draft);
+static bool lacks_value_writers(const Draft& draft);
 static ColumnRule* named_rule(Draft* draft, int i);
 static ColumnRule* present_rule(Draft* draft, int i);
 static void refuse_later_trigger(const Draft& draft);
@@ -52,17 +55,21 @@ PG_FUNCTION_INFO_V1(hand_over_columns);
 PG_FUNCTION_INFO_V1(group_columns);
 PG_FUNCTION_INFO_V1(ungroup_columns);
 
-// own_columns(rel, writer, columns, on_violation)
+// own_columns(rel, writer, columns, on_violation, once_changed)
 Datum own_columns(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     const char* writer = check_writer(arguments.string(1, "writer"));
     OnViolation on_violation = on_violation_argument(arguments, 3);
-    Draft draft = open_draft(arguments, 2, ShareRowExclusiveLock);
+    bool once_changed = arguments.boolean(4, "once_changed");
+    // Adding the column takes the strongest lock; upgrading to it later could deadlock.
+    Draft draft =
+        open_draft(arguments, 2, once_changed ? AccessExclusiveLock : ShareRowExclusiveLock);
     // The servers of the shards do not know the writer that a session has set on this one.
     if (on_violation == OnViolation::kSkip && draft.info->distribution != Distribution::kNone)
         refuse_distributed(draft.rel, "own_columns with on_violation skip",
                            "Use on_violation => 'reject', which raises an error instead.");
     check_columns(draft);
+    draft.adds_value_writers = once_changed && lacks_value_writers(draft);
     refuse_later_trigger(draft);
     for (int i = 0; i < draft.columns.count; i++) {
         ColumnRule* rule = named_rule(&draft, i);
@@ -80,6 +87,7 @@ Datum own_columns(PG_FUNCTION_ARGS) {
         rule->access = Access::kOwned;
         rule->writer = writer;
         rule->on_violation = on_violation;
+        rule->once_changed = once_changed;
     }
     save_draft(draft);
     warn_if_ungranted(writer);
@@ -124,6 +132,7 @@ Datum release_columns(PG_FUNCTION_ARGS) {
         if (rule == nullptr || (rule->access == Access::kFree && !is_gone))
             raise_not_ruled(draft, draft.columns[i], "is neither owned nor shared");
         rule->access = Access::kFree;
+        rule->once_changed = false;
         rule->blind_updates = BlindUpdates::kAllow;
         if (is_gone)
             rule->group = 0;
@@ -231,6 +240,21 @@ static void check_columns(const Draft& draft) {
                                    "version or part of a marker",
                                    name, table)));
     }
+}
+
+static bool lacks_value_writers(const Draft& draft) {
+    AttrNumber column = find_attribute(draft.info->columns, kValueWriters);
+    if (column == InvalidAttrNumber)
+        return true;
+    Form_pg_attribute attribute = TupleDescAttr(draft.info->columns, column - 1);
+    if (!is_value_writers(attribute))
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("column \"%s\" of table \"%s\" cannot have the writers of values: "
+                               "its type is %s",
+                               kValueWriters, RelationGetRelationName(draft.rel),
+                               format_type_be(attribute->atttypid)),
+                        errhint("Rename it. own_columns adds a column of type jsonb.")));
+    return false;
 }
 
 // The rule of the i-th column of the call, or null.
@@ -363,7 +387,11 @@ static void save_draft(const Draft& draft) {
                               own_trigger_function_name("ownership_trigger"), rules);
     Oid relid = RelationGetRelid(draft.rel);
     close_table(draft.rel); // the server refuses to alter a table that is open in this session
-    with_spi([&] { replace_trigger(relid, name, command); });
+    with_spi([&] {
+        if (draft.adds_value_writers)
+            run_command(psprintf("ALTER TABLE %s ADD COLUMN %s jsonb", table, kValueWriters));
+        replace_trigger(relid, name, command);
+    });
     record_change(draft.change);
 }
 

@@ -9,6 +9,11 @@
 // refused until the column is released. After a column of a group was dropped, every merge of the
 // group's other columns is refused.
 //
+// A column that is owned once changed is free in each row until its writer changes it there. The
+// column value_writers of the table has the names of such columns with their writers. It follows
+// the row through updates of the key, dumps and partitions. The trigger alone changes it, so a
+// value that a statement gives for it is ignored. release_values() frees the columns of a row.
+//
 // Strategies and groups define how try_versioned_update merges columns that both writers changed.
 //
 // Isolation: under READ COMMITTED the old row is the newest committed one, after any wait. Under
@@ -36,6 +41,7 @@ struct ColumnRule {
     Access access;
     OnViolation on_violation; // of an owned column
     const char* writer;       // of an owned column
+    bool once_changed;        // it is owned in the rows in which the writer has changed it
     Strategy strategy;        // of a shared column
     int group;                // zero: none
     BlindUpdates blind_updates;
@@ -51,7 +57,9 @@ struct Ownership : OwnTrigger {
     const char* gone;           // an owned column that the table no longer has
     const ColumnRule** checked; // owned columns that no trigger of the extension maintains
     int checked_count;
-    AttrNumber last_checked; // the highest number among them
+    AttrNumber last_checked;  // the highest number among them, and value_writers
+    bool has_value_writers;   // a column is owned once changed
+    AttrNumber value_writers; // InvalidAttrNumber: the column is gone or has another type
 };
 
 // Reads the arguments of a trigger. Returns false if no function of the extension writes such
@@ -60,8 +68,14 @@ bool read_rules(const Trigger* trigger, ColumnRules* rules);
 List* trigger_arguments(const ColumnRules& rules);
 extern const Mechanism kOwnershipMechanism;
 
+// Whether the extension can keep the writers of values in the column.
+bool is_value_writers(Form_pg_attribute column);
+
 const char* on_violation_name(OnViolation on_violation);
 const char* strategy_name(Strategy strategy);
+
+// The writers of the values of a row: an object of columns with their writers.
+constexpr const char* kValueWriters = "value_writers";
 
 // The part. Null if no column has a rule.
 extern int ownership_facet;

@@ -125,19 +125,21 @@ CREATE FUNCTION interlock_internal.ownership_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.ownership_trigger() IS
 'Checks every update against the owners of the columns that it changes. Created by own_columns, share_columns and group_columns;
-arguments: triples of column, kind (own:reject, own:skip, share:retry, share:skip, share:merge, group, blind) and value (writer, number, mode).
+arguments: triples of column, kind (own:reject, own:skip, once:reject, once:skip, share:retry, share:skip, share:merge, group, blind) and value (writer, number, mode).
 Errors: IL007 a column belongs to another writer, 55000 an owned column is gone or another BEFORE trigger fires later.';
 
 CREATE FUNCTION interlock.own_columns(
-    rel regclass, writer text, columns name[], on_violation text = 'reject') RETURNS void
+    rel regclass, writer text, columns name[], on_violation text = 'reject', once_changed boolean = false) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.own_columns(regclass, text, name[], text) IS
+COMMENT ON FUNCTION interlock.own_columns(regclass, text, name[], text, boolean) IS
 'Allows only the writer (set_writer) to change these columns by UPDATE, by any statement, function, trigger or cascade. An
 update that leaves a column as it is stored is always allowed. on_violation: reject (IL007), or skip: the stored value stays, and
-skipped_writes has a line. For the owner of the table; waits for transactions that write to it. Again for the same writer: changes on_violation.
+skipped_writes has a line. once_changed: a column is free in each row until the writer changes it there; then it belongs to the writer in that
+row until release_values. The table gets a column value_writers (jsonb) for it. For the owner of the table; waits for transactions that write to it.
+Again for the same writer: changes on_violation and once_changed.
 Warns when the writer has not been granted to any role. Errors: 42501 not the owner, 42703 no such column, 428C9 generated column,
-22023 version or marker column, no column, one named twice, empty or long writer, unknown on_violation, 55000 another writer''s or
-shared, a partition, a BEFORE trigger that fires later; 22004, 42809 no table.';
+22023 version or marker column, no column, one named twice, empty or long writer, unknown on_violation, 42804 a column value_writers of
+another type, 55000 another writer''s or shared, a partition, a BEFORE trigger that fires later; 22004, 42809 no table.';
 
 CREATE FUNCTION interlock.share_columns(
     rel regclass, columns name[], strategy text = 'retry', blind_updates text = 'allow') RETURNS void
@@ -155,6 +157,17 @@ COMMENT ON FUNCTION interlock.release_columns(regclass, name[]) IS
 'Columns are neither owned nor shared any more. Takes names of columns that were dropped or renamed as well, and removes all their rules.
 For the owner of the table; takes an ACCESS EXCLUSIVE lock. Errors: 42501 not the owner, 42703 no such column, 55000 neither owned nor
 shared, a partition; 22004, 22023.';
+
+CREATE FUNCTION interlock.release_values(rel regclass, key text, columns name[]) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.release_values(rel regclass, key "any", columns name[]) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.release_values(regclass, text, name[]) IS
+'Values of a row belong to nobody any more: any writer may change them. For columns that are owned once changed (own_columns). True if one of
+them belonged to a writer. For that writer, and for the owner of the table. The values and the version stay.
+Errors: IL007 one belongs to another writer, P0002 no such row, 42703 no such column, 55000 a column that is not owned once changed, 42501.';
+COMMENT ON FUNCTION interlock.release_values(regclass, "any", name[]) IS
+'As release_values(regclass, text, name[]), for a key of another type.';
 
 CREATE FUNCTION interlock.hand_over_columns(rel regclass, columns name[], to_writer text) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -177,13 +190,13 @@ Errors: as release_columns; 55000 in no group.';
 
 CREATE FUNCTION interlock_internal.list_column_rules(
     OUT rel regclass, OUT column_name name, OUT writer text, OUT on_violation text, OUT strategy text, OUT group_number integer,
-    OUT enforced boolean)
+    OUT enforced boolean, OUT once_changed boolean)
     RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.list_column_rules() IS 'The rules of the view column_ownership.';
 
 CREATE VIEW interlock.column_ownership AS
-    SELECT r.rel, r.column_name, r.writer, r.on_violation, r.strategy, r.group_number, COALESCE(f.forced, 0) AS forced, r.enforced
+    SELECT r.rel, r.column_name, r.writer, r.on_violation, r.strategy, r.group_number, COALESCE(f.forced, 0) AS forced, r.enforced, r.once_changed
       FROM interlock_internal.list_column_rules() r
       JOIN pg_class c ON c.oid = r.rel::oid
       LEFT JOIN (SELECT w.rel, u.column_name, count(*) AS forced

@@ -30,6 +30,10 @@ static bool parse_group(const char* value, int* group) {
     return *end == '\0' && number > 0 && number <= MaxHeapAttributeNumber;
 }
 
+static const char* owned_kind(OnViolation on_violation, bool once_changed) {
+    return psprintf("%s:%s", once_changed ? "once" : "own", on_violation_name(on_violation));
+}
+
 // Reads one triple's kind and value into the rule of its column.
 static bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
     if (strcmp(kind, "group") == 0)
@@ -39,13 +43,14 @@ static bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
     if (rule->access != Access::kFree)
         return false;
     for (OnViolation on_violation : {OnViolation::kReject, OnViolation::kSkip})
-        if (strncmp(kind, "own:", 4) == 0 &&
-            strcmp(kind + 4, on_violation_name(on_violation)) == 0) {
-            rule->access = Access::kOwned;
-            rule->on_violation = on_violation;
-            rule->writer = value;
-            return true;
-        }
+        for (bool once_changed : {false, true})
+            if (strcmp(kind, owned_kind(on_violation, once_changed)) == 0) {
+                rule->access = Access::kOwned;
+                rule->on_violation = on_violation;
+                rule->once_changed = once_changed;
+                rule->writer = value;
+                return true;
+            }
     for (Strategy strategy : {Strategy::kRetry, Strategy::kSkip, Strategy::kMerge})
         if (strncmp(kind, "share:", 6) == 0 && strcmp(kind + 6, strategy_name(strategy)) == 0) {
             rule->access = Access::kShared;
@@ -62,6 +67,10 @@ static ColumnRule* rule_named(ColumnRules* rules, const char* name) {
     ColumnRule* rule = &rules->rules[rules->count++];
     rule->name = name;
     return rule;
+}
+
+bool is_value_writers(Form_pg_attribute column) {
+    return column->atttypid == JSONBOID && column->attgenerated == '\0';
 }
 
 bool read_rules(const Trigger* trigger, ColumnRules* rules) {
@@ -85,8 +94,8 @@ List* trigger_arguments(const ColumnRules& rules) {
     for (int i = 0; i < rules.count; i++) {
         const ColumnRule& rule = rules.rules[i];
         if (rule.access == Access::kOwned)
-            all = add_triple(all, rule.name,
-                             psprintf("own:%s", on_violation_name(rule.on_violation)), rule.writer);
+            all = add_triple(all, rule.name, owned_kind(rule.on_violation, rule.once_changed),
+                             rule.writer);
         else if (rule.access == Access::kShared)
             all =
                 add_triple(all, rule.name, psprintf("share:%s", strategy_name(rule.strategy)), "");
@@ -111,16 +120,29 @@ static void find_columns(Ownership* ownership, TupleDesc columns) {
     }
 }
 
+static void find_value_writers(TableInfo* info, Ownership* ownership) {
+    for (int i = 0; i < ownership->rules.count; i++)
+        ownership->has_value_writers |= ownership->rules.rules[i].once_changed;
+    AttrNumber column = find_attribute(info->columns, kValueWriters);
+    if (!ownership->has_value_writers || column == InvalidAttrNumber ||
+        !is_value_writers(TupleDescAttr(info->columns, column - 1)))
+        return;
+    ownership->value_writers = column;
+    info->maintained = bms_add_member(info->maintained, column);
+}
+
 void load_ownership(TableInfo* info, const Trigger* trigger) {
     auto* ownership = add_facet<Ownership>(info, ownership_facet, trigger);
     ownership->well_formed = read_rules(trigger, &ownership->rules);
     find_columns(ownership, info->columns);
+    find_value_writers(info, ownership);
 }
 
 void check_owned_columns(TableInfo* info) {
     auto* ownership = facet_of<Ownership>(info, ownership_facet);
     if (ownership == nullptr)
         return;
+    ownership->last_checked = ownership->value_writers;
     ownership->checked = static_cast<const ColumnRule**>(
         palloc0(sizeof(ColumnRule*) * (ownership->rules.count + 1)));
     for (int i = 0; i < ownership->rules.count; i++) {
@@ -148,6 +170,12 @@ const Ownership* usable_ownership(Relation rel, const TableInfo* info) {
     require_own(rel, ownership, "own_columns");
     if (ownership->gone != nullptr)
         raise_gone(ownership->gone, RelationGetRelid(rel));
+    if (ownership->has_value_writers && ownership->value_writers == InvalidAttrNumber)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("column \"%s\" of table \"%s\" is gone or has another type",
+                               kValueWriters, RelationGetRelationName(rel)),
+                        errhint("The table's owner renames or drops the column that has its name, "
+                                "and calls interlock.own_columns again, which adds it.")));
     if (ownership->checked_count > 0)
         require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
     return ownership;

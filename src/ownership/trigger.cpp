@@ -2,7 +2,7 @@
 
 #include "execution/partition_move.h"
 #include "execution/row_change.h"
-#include "ownership/ownership.h"
+#include "ownership/value_writers.h"
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
 #include "server/error.h"
@@ -25,6 +25,7 @@ struct Update {
     Bitmapset* rejected;
     Bitmapset* skipped;
     Bitmapset* forced;
+    Bitmapset* claimed; // owned once changed, and changed by their writer
 };
 
 } // namespace
@@ -33,7 +34,9 @@ static bool find_violations(Update* update);
 [[noreturn]] static void refuse_update(const Update& update);
 static void log_forced(const Update& update);
 static void log_skipped(const Update& update);
-static HeapTuple put_back(const Update& update);
+static NullableDatum value_writers(const Update& update);
+static bool keeps_given_writers(const Update& update, NullableDatum writers);
+static HeapTuple put_back(const Update& update, NullableDatum writers);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(ownership_trigger);
@@ -51,16 +54,18 @@ Datum ownership_trigger(PG_FUNCTION_ARGS) {
     if (update.ownership->checked_count > 0)
         refuse_unchecked_move(change_of(update.trigger, update.info));
     count(update.info, CountedKind::kOwnership, Counter::kCalls);
-    if (!find_violations(&update))
+    if (!find_violations(&update) && update.ownership->value_writers == InvalidAttrNumber)
         return PointerGetDatum(update.new_row);
     if (update.rejected != nullptr)
         refuse_update(update);
     if (update.forced != nullptr)
         log_forced(update);
-    if (update.skipped == nullptr)
+    NullableDatum writers = value_writers(update);
+    if (update.skipped == nullptr && keeps_given_writers(update, writers))
         return PointerGetDatum(update.new_row);
-    log_skipped(update);
-    return PointerGetDatum(put_back(update));
+    if (update.skipped != nullptr)
+        log_skipped(update);
+    return PointerGetDatum(put_back(update, writers));
 }
 }
 
@@ -105,9 +110,28 @@ static bool column_changes(const Update& update, AttrNumber column) {
                          {new_row->tts_values[i], new_row->tts_isnull[i]});
 }
 
+static NullableDatum stored_writers(const Update& update) {
+    int i = update.ownership->value_writers - 1;
+    if (i < 0)
+        return {0, true};
+    const TupleTableSlot* row = update.trigger->tg_trigslot;
+    return {row->tts_values[i], row->tts_isnull[i]};
+}
+
+static NullableDatum given_writers(const Update& update) {
+    const TupleTableSlot* row = update.trigger->tg_newslot;
+    int i = update.ownership->value_writers - 1;
+    return {row->tts_values[i], row->tts_isnull[i]};
+}
+
+// Null: the value belongs to nobody yet.
+static const char* owner_of(const Update& update, const ColumnRule* rule) {
+    return rule->once_changed ? writer_of_value(stored_writers(update), rule->name) : rule->writer;
+}
+
 static bool find_violations(Update* update) {
     const Ownership* ownership = update->ownership;
-    if (ownership->checked_count == 0)
+    if (ownership->last_checked == InvalidAttrNumber)
         return false;
     slot_getsomeattrs(update->trigger->tg_trigslot, ownership->last_checked);
     slot_getsomeattrs(update->trigger->tg_newslot, ownership->last_checked);
@@ -121,7 +145,10 @@ static bool find_violations(Update* update) {
             update->writer = present_writer();
         asked = true;
         const char* writer = update->writer.name;
-        if (writer != nullptr && strcmp(writer, rule->writer) == 0)
+        const char* owner = owner_of(*update, rule);
+        if (owner == nullptr && writer != nullptr && strcmp(writer, rule->writer) == 0)
+            update->claimed = bms_add_member(update->claimed, rule->column);
+        if (owner == nullptr || (writer != nullptr && strcmp(writer, owner) == 0))
             continue;
         Bitmapset** columns = update->writer.force     ? &update->forced
                               : rejects(*update, rule) ? &update->rejected
@@ -133,7 +160,7 @@ static bool find_violations(Update* update) {
 }
 
 static const char* owner_of(const Update& update, int column) {
-    return rule_of(update.info, column)->writer;
+    return owner_of(update, rule_of(update.info, column));
 }
 
 static const char* first_owner(const Update& update, const Bitmapset* columns) {
@@ -148,12 +175,12 @@ static Bitmapset* owned_by(const Update& update, const Bitmapset* columns, const
     return owned;
 }
 
-static const char* names_json(const Update& update, const Bitmapset* columns) {
+const char* names_json(const TableInfo* info, const Bitmapset* columns) {
     StringInfoData out;
     initStringInfo(&out);
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
         appendStringInfoString(&out, out.len == 0 ? "[" : ", ");
-        escape_json(&out, column_name(update.info, static_cast<AttrNumber>(column)));
+        escape_json(&out, column_name(info, static_cast<AttrNumber>(column)));
     }
     appendStringInfoChar(&out, ']');
     return out.data;
@@ -166,20 +193,20 @@ static void refuse_update(const Update& update) {
     const Bitmapset* columns = owned_by(update, update.rejected, owner);
     const char* key =
         readable_key(update.info, readable_columns(update.rel, update.old_row), update.old_row);
-    ereport(
-        ERROR,
-        (errcode(kColumnNotOwned),
-         errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
-                column_name(update.info, bms_next_member(columns, -1)),
-                RelationGetRelationName(update.rel), owner),
-         errdetail_internal("%s", json_object({{"table", qualified_name(update.rel)},
-                                               {"key", nullptr, key},
-                                               {"columns", nullptr, names_json(update, columns)},
-                                               {"owner", owner},
-                                               {"writer", update.writer.name}})),
-         errhint("Leave the column as it is stored, or begin the transaction with SELECT "
-                 "interlock.set_writer(%s);",
-                 quote_literal_cstr(owner))));
+    ereport(ERROR,
+            (errcode(kColumnNotOwned),
+             errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
+                    column_name(update.info, bms_next_member(columns, -1)),
+                    RelationGetRelationName(update.rel), owner),
+             errdetail_internal("%s",
+                                json_object({{"table", qualified_name(update.rel)},
+                                             {"key", nullptr, key},
+                                             {"columns", nullptr, names_json(update.info, columns)},
+                                             {"owner", owner},
+                                             {"writer", update.writer.name}})),
+             errhint("Leave the column as it is stored, or begin the transaction with SELECT "
+                     "interlock.set_writer(%s);",
+                     quote_literal_cstr(owner))));
 }
 
 static WriteSample sample_of(const Update& update, const Bitmapset* columns) {
@@ -224,9 +251,27 @@ static void log_skipped(const Update& update) {
     });
 }
 
-// The new row with the stored values of the skipped columns.
-static HeapTuple put_back(const Update& update) {
-    int count = bms_num_members(update.skipped);
+// The writers of values, whatever the statement gives for them.
+static NullableDatum value_writers(const Update& update) {
+    if (update.ownership->value_writers == InvalidAttrNumber)
+        return {0, true};
+    if (is_release(update.ownership))
+        return given_writers(update);
+    if (update.claimed == nullptr)
+        return stored_writers(update);
+    return with_writer(update.info, stored_writers(update), update.claimed, update.writer.name);
+}
+
+static bool keeps_given_writers(const Update& update, NullableDatum writers) {
+    AttrNumber column = update.ownership->value_writers;
+    return column == InvalidAttrNumber ||
+           same_value(TupleDescAttr(RelationGetDescr(update.rel), column - 1), writers,
+                      given_writers(update));
+}
+
+// The new row with the stored values of the skipped columns, and with the writers of values.
+static HeapTuple put_back(const Update& update, NullableDatum writers) {
+    int count = bms_num_members(update.skipped) + 1;
     auto* columns = static_cast<int*>(palloc(sizeof(int) * count));
     auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * count));
     auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
@@ -237,7 +282,12 @@ static HeapTuple put_back(const Update& update) {
         values[i] = stored->tts_values[column - 1];
         nulls[i] = stored->tts_isnull[column - 1];
     }
-    return heap_modify_tuple_by_cols(update.new_row, RelationGetDescr(update.rel), count, columns,
+    if (update.ownership->value_writers != InvalidAttrNumber) {
+        columns[i] = update.ownership->value_writers;
+        values[i] = writers.value;
+        nulls[i++] = writers.isnull;
+    }
+    return heap_modify_tuple_by_cols(update.new_row, RelationGetDescr(update.rel), i, columns,
                                      values, nulls);
 }
 

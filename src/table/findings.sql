@@ -22,7 +22,7 @@ BEGIN ATOMIC
     SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgconstrrelid, t.tgnargs,
            k.kind, k.mechanism, k.effect, interlock_internal.split_arguments(t.tgargs),
            k.kind IN ('version_trigger', 'transition_trigger', 'marker_trigger', 'escrow_trigger')
-           OR k.kind = 'ownership_trigger' AND position('own:'::bytea IN t.tgargs) > 0
+           OR k.kind = 'ownership_trigger' AND (position('own:'::bytea IN t.tgargs) > 0 OR position('once:'::bytea IN t.tgargs) > 0)
       FROM (VALUES ('version_trigger', 'versioning', 'updates do not move versions'),
                    ('transition_trigger', 'transitions', 'changes of state are not checked'),
                    ('initial_state_trigger', 'transitions', 'states of new rows are not checked'),

@@ -95,6 +95,35 @@ Facet* facet_of(const TableInfo* info, int number) {
     return static_cast<Facet*>(info->facets[number]);
 }
 
+// A facet that has something for each of several triggers. The accessor returns a copy, which is
+// empty if there is no facet. add_item() returns the place of a new item, which is all zero.
+template <typename Item>
+struct FacetList {
+    Item* first;
+    int count;
+    Item* begin() const { return first; }
+    Item* end() const { return first + count; }
+};
+
+template <typename Item>
+FacetList<Item> list_of(const TableInfo* info, int number) {
+    const auto* list = facet_of<const FacetList<Item>>(info, number);
+    return list != nullptr ? *list : FacetList<Item>{};
+}
+
+template <typename Item>
+Item* add_item(TableInfo* info, int number) {
+    if (info->facets[number] == nullptr)
+        info->facets[number] = palloc0(sizeof(FacetList<Item>));
+    auto* list = facet_of<FacetList<Item>>(info, number);
+    size_t size = sizeof(Item) * (list->count + 1);
+    list->first =
+        static_cast<Item*>(list->first == nullptr ? palloc(size) : repalloc(list->first, size));
+    Item* item = &list->first[list->count++];
+    *item = {};
+    return item;
+}
+
 // The counters of a mechanism on the table (contention/count.h). A partition is counted with its
 // partitioned table.
 inline LineRef line_of(const TableInfo* info, CountedKind kind) {

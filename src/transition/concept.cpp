@@ -30,20 +30,12 @@ static void load_machine(TableInfo* info, const Trigger* trigger) {
     machine.well_formed = read_declaration(&machine, info->relid, trigger);
     if (machine.well_formed)
         find_column(info->columns, &machine);
-    auto* machines = facet_of<StateMachines>(info, machines_facet);
-    if (machines == nullptr) {
-        machines = static_cast<StateMachines*>(palloc0(sizeof(StateMachines)));
-        machines->first = static_cast<StateMachine*>(palloc(sizeof(StateMachine)));
-        info->facets[machines_facet] = machines;
-    }
-    machines->first = static_cast<StateMachine*>(
-        repalloc(machines->first, sizeof(StateMachine) * (machines->count + 1)));
-    for (int i = 0; machine.well_formed && i < machines->count; i++)
-        if (strcmp(NameStr(machines->first[i].name), NameStr(machine.name)) == 0) {
-            machines->first[i].twin = machine.trigger;
-            machine.twin = machines->first[i].trigger;
+    for (StateMachine& other : machines_of(info))
+        if (machine.well_formed && strcmp(NameStr(other.name), NameStr(machine.name)) == 0) {
+            other.twin = machine.trigger;
+            machine.twin = other.trigger;
         }
-    machines->first[machines->count++] = machine;
+    *add_item<StateMachine>(info, machines_facet) = machine;
 }
 
 constexpr TableFacet kFacet = {

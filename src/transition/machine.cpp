@@ -220,7 +220,7 @@ const StateMachine* machine_of_trigger(Relation rel, const TableInfo* info,
 }
 
 const StateMachine* find_machine(Relation rel, const TableInfo* info, const char* column) {
-    StateMachines machines = machines_of(info);
+    FacetList<StateMachine> machines = machines_of(info);
     if (column == nullptr && machines.count > 1)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("table \"%s\" has transitions on several columns",

@@ -44,18 +44,10 @@ struct StateMachine : OwnTrigger {
     int guard_count;
 };
 
-struct StateMachines {
-    StateMachine* first;
-    int count;
-    const StateMachine* begin() const { return first; }
-    const StateMachine* end() const { return first + count; }
-};
-
 // The machines of a table, in the order of their triggers' names.
 extern int machines_facet;
-inline StateMachines machines_of(const TableInfo* info) {
-    const auto* machines = facet_of<const StateMachines>(info, machines_facet);
-    return machines != nullptr ? *machines : StateMachines{};
+inline FacetList<StateMachine> machines_of(const TableInfo* info) {
+    return list_of<StateMachine>(info, machines_facet);
 }
 
 // Reads the arguments of a trigger, without the columns of the table. Returns false if

@@ -6,26 +6,22 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync } from 'node:fs';
+import { build, compile, install, pack } from './lib/package.mjs';
 import { check } from './lib/page.mjs';
 
-const build = `${process.cwd()}/build`, shop = `${process.cwd()}/shop`;
-cpSync(`${process.env.ROOT}/clients/node`, build, { recursive: true });
-mkdirSync(shop);
-writeFileSync(`${shop}/package.json`, '{ "private": true }');
-const inBuild = (...command) => execFileSync('npx', command, { cwd: build, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
-
+const shop = `${process.cwd()}/shop`;
 let archive;
-await check('it is built by tsc, without a word', () => assert.equal(inBuild('tsc', '-p', '.'), ''));
+await check('it is built by tsc, without a word', () => assert.equal(compile(), ''));
 await check('its archive has what a shop needs, and nothing else', () => {
-    const [{ filename, files }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--silent'], { cwd: build, encoding: 'utf8' }));
-    archive = `${build}/${filename}`;
-    const names = files.map(({ path }) => path);
-    for (const name of ['package.json', 'README.md', 'LICENSE', 'dist/index.js', 'dist/index.mjs', 'dist/index.d.ts', 'dist/index.d.mts', 'dist/verrou.mjs', 'dist/redlock.d.ts']) assert.ok(names.includes(name), name);
-    assert.deepEqual(names.filter((name) => !/^(package\.json|README\.md|LICENSE|dist\/[\w-]+(\.d)?\.m?[jt]s)$/.test(name)), []);
+    const packed = pack();
+    archive = packed.archive;
+    for (const name of ['package.json', 'README.md', 'LICENSE', 'dist/index.js', 'dist/index.mjs', 'dist/index.d.ts', 'dist/index.d.mts', 'dist/verrou.mjs', 'dist/redlock.d.ts', 'dist/prisma.mjs'])
+        assert.ok(packed.names.includes(name), name);
+    assert.deepEqual(packed.names.filter((name) => !/^(package\.json|README\.md|LICENSE|dist\/[\w-]+(\.d)?\.m?[jt]s)$/.test(name)), []);
 });
 await check('it is installed without a registry, and brings nothing along', () => {
-    execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', '--silent', archive], { cwd: shop, stdio: 'inherit' });
+    install(archive, shop);
     assert.deepEqual(readdirSync(`${shop}/node_modules`).filter((name) => !name.startsWith('.')), ['pg-interlock']);
 });
 

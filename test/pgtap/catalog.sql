@@ -115,6 +115,7 @@ SELECT is_empty(
               ('lock_row', 'asks for what another may have, and answers'), ('reserve', 'likewise'),
               ('touch_row', 'prolongs: the new deadline or null'),
               ('unlock_row', 'gives back: whether it was held'),
+              ('release_values', 'gives back: whether it was held'),
               ('force_unlock_row', 'takes from whoever has it'), ('take_over_row', 'likewise'),
               ('save_row', 'acts under a claim: raises when it is lost'),
               ('hand_over_row', 'acts under a claim: raises when it is lost'),

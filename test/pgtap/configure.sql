@@ -84,7 +84,7 @@ SELECT is(cardinality(changes('{"versioning": {"ignore_columns": []}}')), 1, 'no
 SELECT is(changes('{"ownership": {"columns": {"price": {"writer": "importer", "on_violation": "skip"}, "stock": {"strategy": "merge"}, "name": {"strategy": "merge"}}, "groups": [["stock", "price"]]}}'),
     ARRAY['group_columns ''{stock,price}''', 'share_columns columns => ''{name,stock}'', strategy => ''merge''', 'own_columns columns => ''{price}'', writer => ''importer'', on_violation => ''skip'''],
     'owned and shared columns');
-SELECT is(interlock.configuration('product')->'ownership', '{"columns": {"price": {"writer": "importer", "on_violation": "skip"}, "stock": {"strategy": "merge", "blind_updates": "allow"},
+SELECT is(interlock.configuration('product')->'ownership', '{"columns": {"price": {"writer": "importer", "on_violation": "skip", "once_changed": false}, "stock": {"strategy": "merge", "blind_updates": "allow"},
     "name": {"strategy": "merge", "blind_updates": "allow"}}, "groups": [["price", "stock"]]}', 'are read');
 SELECT is(changes('{"ownership": {"columns": {"price": {"writer": "importer"}}}}'), '{}', 'declared again, skip stays skip');
 SELECT is(changes('{"ownership": {"columns": {"price": {}, "stock": {}}, "groups": [["price", "stock"]]}}'), '{}', 'nothing named');
@@ -149,7 +149,7 @@ SELECT is(hint_of($$SELECT interlock.configure('product', '{"marker": {"tll": 1}
     '22023 | settings: unknown member "marker.tll" | Perhaps "ttl" is meant. Members are ttl, enforce, notify, status_column, holder_column, time_column, until_column, reason_column, sweep_index, take_over.',
     'of a concept');
 SELECT is(hint_of($$SELECT interlock.configure('product', '{"ownership": {"columns": {"price": {"writter": "a"}}}}')$$),
-    '22023 | settings: unknown member "ownership.columns.price.writter" | Perhaps "writer" is meant. Members are writer, on_violation, strategy, blind_updates.', 'of a column');
+    '22023 | settings: unknown member "ownership.columns.price.writter" | Perhaps "writer" is meant. Members are writer, on_violation, once_changed, strategy, blind_updates.', 'of a column');
 SELECT is(left(hint_of(format($$SELECT interlock.configure('product', '{"transitions": {"status": {"%s": 1}}}')$$, repeat('x', 300))), 58), '22023 | settings: unknown member "transitions.status.xxxxx', 'a long one');
 SELECT is(hint_of(format('SELECT interlock.configure(''product'', %L)', s)), e, s)
   FROM (VALUES

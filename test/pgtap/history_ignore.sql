@@ -1,6 +1,6 @@
 -- HIS-20, MRK-4: columns and writers that a history ignores, the writer of an entry, notifications of readers.
 BEGIN;
-SELECT plan(77);
+SELECT plan(78);
 SET LOCAL client_min_messages = error;
 
 CREATE TABLE page (id int PRIMARY KEY, body text, thumb text, seen int DEFAULT 0);
@@ -52,8 +52,10 @@ SELECT is_empty('SELECT logged()', 'which leaves no line either');
 CREATE TABLE bare (id int PRIMARY KEY, body text, amount numeric);
 SELECT interlock.enable_history('bare');
 INSERT INTO bare VALUES (1, 'a', 1);
-UPDATE bare SET body = body, amount = 1.00;
-SELECT results_eq($$SELECT entries('bare_history')$$, ARRAY['insert'], 'HIS-61: the same without a version, also another form of one value');
+UPDATE bare SET body = body, amount = 1;
+SELECT results_eq($$SELECT entries('bare_history')$$, ARRAY['insert'], 'HIS-61: the same without a version');
+UPDATE bare SET amount = 1.00;
+SELECT results_eq($$SELECT entries('bare_history')$$, ARRAY['update {}'], 'but a value that looks different is recorded as it looks');
 UPDATE bare SET amount = NULL;
 SELECT results_eq($$SELECT entries('bare_history')$$, ARRAY['update {amount}'], 'and a change is recorded');
 DELETE FROM page WHERE id = 2;

@@ -72,7 +72,7 @@ INSERT INTO calls VALUES
     ('select_for_update', 'wait', '(''thing'', ''{1}'', wait => %s)'),
     ('lock_row', 'ttl', '(''thing'', 1, ''anna'', %s)'), ('lock_rows', 'ttl', '(''thing'', ''{1}'', ''anna'', %s)'),
     ('claim_rows', 'ttl', '(''thing'', ''anna'', ttl => %s)'), ('touch_row', 'ttl', '(''thing'', 1, ''anna'', %s)'),
-    ('hand_over_row', 'ttl', '(''thing'', 1, ''anna'', ''bert'', %s)'), ('enable_marker', 'ttl', '(''fresh'', %s)'),
+    ('hand_over_row', 'ttl', '(''thing'', 1, ''anna'', ''bert'', %s)'), ('take_over_row', 'ttl', '(''thing'', 1, ''anna'', ''a test'', %s)'), ('enable_marker', 'ttl', '(''fresh'', %s)'),
     ('adjust', 'wait', '(''thing'', 1, ''stock'', -1, %s)'), ('try_adjust', 'wait', '(''thing'', 1, ''stock'', -1, %s)'),
     ('reserve', 'ttl', '(''thing'', 1, ''stock'', 1, %s)'), ('reserve', 'wait', '(''thing'', 1, ''stock'', 1, 900, wait => %s)'),
     ('reserve_many', 'ttl', '(''[{"rel": "thing", "key": 1, "column": "stock", "amount": 1}]'', %s)'),

@@ -37,13 +37,36 @@ export interface Own {
     close(): Promise<void>;
 }
 
-export type AnyPool<Tx> = PgPool<Tx> | PostgresSql<Tx>;
+/** The transactions of an ORM: what its subpath makes of it, such as `ofTypeorm(source)`. */
+export interface Adapter<Tx> {
+    readonly adapter: {
+        query: Query;
+        transaction<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>;
+        within(tx: Tx): Query;
+    };
+}
+
+export type AnyPool<Tx> = PgPool<Tx> | PostgresSql<Tx> | Adapter<Tx>;
 
 /** own: a second pool of the same driver. Without it one is made with the options of the first. */
 export function driverOf<Tx>(pool: AnyPool<Tx>, own?: AnyPool<Tx>): Driver<Tx> {
+    if (pool !== null && typeof pool === 'object' && 'adapter' in pool) {
+        if (!own) throw new TypeError('give interlock(orm, { own }) a pool: three connections, for heartbeats and LISTEN');
+        return { ...pool.adapter, own: () => driverOf(own, own).own() };
+    }
     if (typeof pool === 'function' && 'begin' in pool) return postgresDriver(pool as PostgresSql<Tx>, own as PostgresSql<Tx>);
     if (pool !== null && typeof pool === 'object' && 'connect' in pool && 'query' in pool) {
         return pgDriver(pool as PgPool<Tx & PgClient>, own as PgPool<Tx & PgClient>) as Driver<Tx>;
     }
     throw new TypeError('interlock(pool) takes a Pool of pg, or sql = postgres() of postgres.js');
 }
+
+/**
+ * Work in a transaction of an ORM. A statement whose error the work has swallowed has ended the transaction: this raises it, where
+ * the ORM would report a COMMIT.
+ */
+export const notAborted = <Tx, T>(within: (tx: Tx) => Query, work: (tx: Tx) => Promise<T>) => async (tx: Tx): Promise<T> => {
+    const result = await work(tx);
+    await within(tx)(`SELECT 'ok' AS ok`);
+    return result;
+};

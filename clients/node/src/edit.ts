@@ -1,10 +1,11 @@
 // The edit of a row: locked for its holder, touched while there is activity, saved or released.
 
 import { EventEmitter } from 'node:events';
-import type { Query } from './driver.js';
-import { asInterlockError, MarkerHeld, MarkerLost, StaleVersion } from './errors.js';
+import type { Query, Row } from './driver.js';
+import { MarkerHeld, MarkerLost } from './errors.js';
 import { notFound, Rows, shownKey, versionText } from './rows.js';
 import { clamped } from './timing.js';
+import type { Markers } from './watch.js';
 import { rowKey, seconds, toJson, type Duration, type JsonRow, type RowKey, type Version } from './values.js';
 
 export interface EditOptions {
@@ -19,6 +20,13 @@ export interface EditOptions {
     takeOver?: string;
 }
 
+export interface EditSaveOptions {
+    /** The marker stays: an autosave. Its deadline moves to the table's ttl from now. */
+    keep?: boolean;
+    /** The version that the editor began with, by default that of the row when it was locked, or of the last save. */
+    expected?: Version | number | bigint | null;
+}
+
 interface Events {
     /** The time without activity is over, or the row was released by another call. */
     lost: [];
@@ -31,23 +39,27 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
     readonly rel: string;
     readonly key: RowKey;
     readonly holder: string;
-    /** The row when it was locked, and its version; undefined and null if the table has no version or no key to read it by. */
+    /** The row when it was locked. */
     readonly row: JsonRow;
-    readonly version: Version | null;
     /** From whom it was taken over. */
     readonly takenFrom: string | null;
     readonly #query: Query;
     readonly #rows: Rows;
     readonly #ttl: number | undefined;
     readonly #stop = new AbortController();
+    #version: Version | null;
+    #saving: Promise<unknown> = Promise.resolve();
     #expiresAt: Date;
     #length: number; // milliseconds
     #touched: number; // by our clock, before the request
     #touching: Promise<boolean> | undefined;
     #timer: NodeJS.Timeout | undefined;
+    #listening: { stop(): void } | undefined;
+    #looking = false;
+    #closing = false; // a save that releases the row is on its way
     #ended = false;
 
-    private constructor(query: Query, rows: Rows, locked: Locked) {
+    private constructor(query: Query, rows: Rows, markers: Markers, locked: Locked) {
         super();
         this.#query = query;
         this.#rows = rows;
@@ -55,17 +67,19 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
         this.key = locked.key;
         this.holder = locked.holder;
         this.row = locked.row;
-        this.version = locked.version;
+        this.#version = locked.version;
         this.takenFrom = locked.takenFrom;
         this.#ttl = locked.ttl;
         this.#expiresAt = locked.expiresAt;
         this.#length = locked.length;
         this.#touched = locked.sent;
         this.#watch();
+        void this.#listen(markers).catch(() => {}); // it learns at its next call, or at the deadline
     }
 
     /** Locks the row, or takes it over. Throws MarkerHeld with the holder, NotFound. */
-    static async begin(query: Query, rows: Rows, rel: string, key: RowKey, holder: string, { ttl, reason, takeOver }: EditOptions): Promise<Edit> {
+    static async begin(query: Query, rows: Rows, markers: Markers, rel: string, key: RowKey, holder: string,
+        { ttl, reason, takeOver }: EditOptions): Promise<Edit> {
         const named = rowKey(key, '$2');
         const length = ttl === undefined ? undefined : seconds(ttl);
         const row = `$1::text::regclass, ${named.sql}, $3::text, ttl => $4::text::float8, reason => $5::text`;
@@ -84,11 +98,17 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
                 { code: 'IL004', detail: { table: rel, key, holder: other, locked_at, expires_at } });
         }
         // Read after it is locked: nobody else has changed it since.
-        const found = await rows.read(rel, key);
-        return new Edit(query, rows, {
+        const found = await rows.read(rel, key).catch(async (error: unknown) => {
+            await query(`SELECT interlock.unlock_row($1::text::regclass, ${named.sql}, $3::text)::text`, [rel, named.value, holder]).catch(() => {});
+            throw error;
+        });
+        return new Edit(query, rows, markers, {
             rel, key, holder, ttl: length, sent, expiresAt: new Date(expires_at!), length: Number(answer!.length), takenFrom: outcome === 'taken' ? other! : null, ...found,
         });
     }
+
+    /** The version when it was locked, or that of the last save; null if the table has none. */
+    get version(): Version | null { return this.#version; }
 
     /** When others may take the row, by the server's clock. */
     get expiresAt(): Date { return this.#expiresAt; }
@@ -107,28 +127,13 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
     }
 
     /**
-     * Writes the changes and releases the row. `expected` is the version that the editor began with, by default that of the
-     * row when it was locked. Throws StaleVersion with the row of now: the marker stays then; MarkerLost.
+     * Writes the changes and releases the row, or keeps it. Throws StaleVersion, after which the marker stays, and MarkerLost, each
+     * with the row of now. Saves are sent one after the other, so that one that begins meanwhile is not stale by the first.
      */
-    async save(changes: object, expected: Version | number | bigint | null = this.version): Promise<Version | null> {
-        const named = rowKey(this.key, '$2');
-        try {
-            const [row] = await this.#query(
-                `SELECT interlock.save_row($1::text::regclass, ${named.sql}, $3::text, $4::text::jsonb, ${expected === null ? '' : '$5::text'})::text AS version`
-                    .replace(', )', ')'),
-                [this.rel, named.value, this.holder, toJson(changes), ...(expected === null ? [] : [versionText(expected)])]);
-            this.#end();
-            return row!.version ?? null;
-        } catch (raised) {
-            const error = asInterlockError(raised);
-            if (error instanceof MarkerLost) await this.#lose();
-            if (error instanceof StaleVersion) {
-                const found = await this.#rows.find(this.rel, this.key).catch(() => undefined);
-                if (found) error.current = found.row;
-                if (found?.version) error.version = found.version;
-            }
-            throw error;
-        }
+    save(changes: object, options: EditSaveOptions = {}): Promise<Version | null> {
+        const saved = this.#saving.then(() => this.#save(changes, options));
+        this.#saving = saved.catch(() => {});
+        return saved;
     }
 
     /** Releases the row without a change. False: it was no longer held. */
@@ -142,6 +147,24 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
 
     async [Symbol.asyncDispose](): Promise<void> {
         await this.release().catch(() => {}); // it ends by itself
+    }
+
+    async #save(changes: object, { expected = this.#version, keep = false }: EditSaveOptions): Promise<Version | null> {
+        const named = rowKey(this.key, '$2');
+        this.#closing = !keep;
+        const [row] = await this.#query(
+            `SELECT outcome, version, current::text
+               FROM interlock.try_save_row($1::text::regclass, ${named.sql}, $3::text, $4::text::jsonb, $5::text, $6::text::boolean)`,
+            [this.rel, named.value, this.holder, toJson(changes), expected === null ? null : versionText(expected), String(keep)])
+            .finally(() => { this.#closing = false; });
+        switch (row!.outcome) {
+            case 'conflict': throw await this.#rows.stale(this.rel, this.key, expected, row!);
+            case 'not_found': throw notFound(this.rel, this.key);
+            case 'lost': throw await this.#lose(undefined, row!);
+        }
+        this.#version = row!.version ?? null;
+        if (!keep) this.#end();
+        return this.#version;
     }
 
     async #touch(): Promise<boolean> {
@@ -169,24 +192,51 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
         this.#timer.unref();
     }
 
+    // Others cannot take a row that is held but by these events. Those of other rows of the table are seen, too.
+    async #listen(markers: Markers): Promise<void> {
+        const { name, notifies } = await markers.describe(this.rel);
+        if (!notifies || this.#ended) return;
+        this.#listening = markers.listen(name, (event) => {
+            if (event !== 'locked' && event !== 'unlocked') void this.#look().catch(() => {});
+        });
+    }
+
+    async #look(): Promise<void> {
+        if (this.#looking || this.#ended) return;
+        this.#looking = true;
+        try {
+            const { holder } = await this.#state();
+            if (holder !== this.holder && !this.#ended && !this.#closing) await this.#lose(holder);
+        } finally {
+            this.#looking = false;
+        }
+    }
+
     async #expire(): Promise<void> {
         const { holder, remaining } = await this.#state();
         if (this.#ended) return;
-        if (holder !== this.holder || remaining <= 0) return this.#lose(holder);
+        if (holder !== this.holder || remaining <= 0) {
+            await this.#lose(holder);
+            return;
+        }
         this.#touched = performance.now();
         this.#length = remaining;
         this.#watch();
     }
 
-    async #lose(known?: string | null): Promise<void> {
-        if (this.#ended) return;
-        this.#end();
+    async #lose(known?: string | null, { version, current }: Row = {}): Promise<MarkerLost> {
         const holder = known === undefined ? (await this.#state().catch(() => undefined))?.holder : known;
         const error = new MarkerLost(`row ${shownKey(this.key)} of table "${this.rel}" is no longer held by "${this.holder}"`,
             { code: 'IL005', detail: { table: this.rel, key: this.key, holder: holder ?? null } });
+        const row = await this.#rows.row(this.rel, current);
+        if (row) error.current = row;
+        if (version) error.version = version;
+        if (this.#ended) return error;
+        this.#end();
         this.#stop.abort(error);
         if (holder && holder !== this.holder) this.emit('taken', holder);
         else this.emit('lost');
+        return error;
     }
 
     async #state(): Promise<{ holder: string | null; remaining: number }> {
@@ -199,6 +249,7 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
 
     #end(): void {
         this.#ended = true;
+        this.#listening?.stop();
         clearTimeout(this.#timer);
     }
 }

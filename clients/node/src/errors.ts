@@ -184,16 +184,18 @@ interface Raised { code?: unknown; message?: unknown; detail?: unknown; hint?: u
 
 /**
  * The error as a class of this package, by its SQLSTATE. Another error comes back unchanged. An ORM's error is looked
- * through: `cause`, `driverError`, `original`, `nativeError`.
+ * through: `cause`, `driverError`, `original`, `nativeError`, and what Prisma has in `meta`.
  */
 export function asInterlockError(error: unknown): unknown {
     if (error instanceof InterlockError) return error;
     const seen = new Set<unknown>();
     for (let each = error as Raised & Record<string, unknown>; each && typeof each === 'object' && !seen.has(each);) {
         seen.add(each);
-        const type = typeof each.code === 'string' ? classes[each.code] : undefined;
-        if (type) return raised(type, each, error);
-        each = (each.cause ?? each.driverError ?? each.original ?? each.nativeError) as typeof each;
+        const code = typeof each.originalCode === 'string' ? each.originalCode : String(each.code);
+        const type = Object.hasOwn(classes, code) ? classes[code] : undefined;
+        if (type) return raised(type, { ...each, message: each.originalMessage ?? each.message, detail: each.detail, hint: each.hint, code }, error);
+        const { driverAdapterError } = (each.meta ?? {}) as { driverAdapterError?: unknown };
+        each = (driverAdapterError ?? each.cause ?? each.driverError ?? each.original ?? each.nativeError) as typeof each;
     }
     return error;
 }

@@ -3,7 +3,7 @@ export { Lease, type LeaseAllOptions, type LeaseOptions } from './lease.js';
 export type { Once, OnceOptions } from './once.js';
 export { Run, type JobOptions, type Ran } from './job.js';
 export type { EndpointOptions } from './http.js';
-export { Edit, type EditOptions } from './edit.js';
+export { Edit, type EditOptions, type EditSaveOptions } from './edit.js';
 export type { Marked, Watched, WatchOptions } from './watch.js';
 export { Etag, etagOf, versionOf, type EtagAnswer, type RequestHeaders } from './etag.js';
 export { Cart, type CartItem, type Reserved } from './cart.js';

@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import { acquire, acquireAll } from './acquire.js';
 import { Cart, type Reserved } from './cart.js';
 import { claim, type ClaimOptions, type Handler } from './claim.js';
-import { driverOf, type AnyPool, type Driver, type Own, type Query, type TransactionOptions } from './driver.js';
+import { driverOf, type Adapter, type AnyPool, type Driver, type Own, type Query, type TransactionOptions } from './driver.js';
 import type { PgPool } from './driver_pg.js';
 import type { PostgresSql } from './driver_postgres.js';
 import { Edit, type EditOptions } from './edit.js';
@@ -23,7 +23,7 @@ import { States } from './states.js';
 import { Tickets } from './tickets.js';
 import { traced } from './tracing.js';
 import { keyText, seconds, type Duration, type JsonRow, type Key, type RowKey, type Version } from './values.js';
-import { watch, type Watched, type WatchOptions } from './watch.js';
+import { Markers, watch, type Watched, type WatchOptions } from './watch.js';
 import type { ServerResponse } from 'node:http';
 
 export interface Options<Pool> {
@@ -46,6 +46,7 @@ export class Interlock<Tx> implements AsyncDisposable {
     readonly #own: Own;
     readonly #tickets: Tickets;
     readonly #rows: Rows;
+    readonly #markers: Markers;
     readonly #query: Query;
     readonly #name: string;
 
@@ -63,6 +64,7 @@ export class Interlock<Tx> implements AsyncDisposable {
             }
         };
         this.#rows = new Rows(this.#query);
+        this.#markers = new Markers(this.#query, this.#own);
     }
 
     // --- Leases ---
@@ -216,7 +218,7 @@ export class Interlock<Tx> implements AsyncDisposable {
 
     /** Locks a row for editing. Throws MarkerHeld. Use user and tab as the holder, such as 'anna/7f3a'. */
     edit(rel: string, key: RowKey, holder: string, options: EditOptions = {}): Promise<Edit> {
-        return Edit.begin(this.#query, this.#rows, rel, key, holder, options);
+        return Edit.begin(this.#query, this.#rows, this.#markers, rel, key, holder, options);
     }
 
     /**
@@ -225,7 +227,7 @@ export class Interlock<Tx> implements AsyncDisposable {
      * two seconds.
      */
     watch(rel: string, options?: WatchOptions): AsyncGenerator<Watched, void, undefined> {
-        return watch(this.#query, this.#own, rel, options);
+        return watch(this.#query, this.#markers, rel, options);
     }
 
     /** A worker: claims rows of a table with markers, and runs the handler for each, until the signal. */
@@ -258,6 +260,8 @@ export class Interlock<Tx> implements AsyncDisposable {
 /** The client of pg_interlock on a Pool of pg, or on sql = postgres() of postgres.js. */
 export function interlock<Client>(pool: PgPool<Client>, options?: Options<PgPool<Client>>): Interlock<Client>;
 export function interlock<Tx>(sql: PostgresSql<Tx>, options?: Options<PostgresSql<Tx>>): Interlock<Tx>;
+/** On the transactions of an ORM, with a pool of pg or postgres.js for its own connections. */
+export function interlock<Tx>(orm: Adapter<Tx>, options: Options<PgPool<any> | PostgresSql<any>> & { own: PgPool<any> | PostgresSql<any> }): Interlock<Tx>;
 export function interlock<Tx>(pool: AnyPool<Tx>, options?: Options<any>): Interlock<Tx> {
     return new Interlock(pool, options);
 }

@@ -122,7 +122,7 @@ export class Rows {
             `SELECT c.oid::regclass::text AS rel, interlock.configuration(c.oid)->'versioning'->>'version_column' AS version,
                  a.attname::text AS name, format_type(a.atttypid, a.atttypmod) AS type,
                  (coalesce(nullif(y.typbasetype, 0), y.oid) IN ('bigint'::regtype, 'numeric'::regtype))::text AS is_text,
-                 (CASE WHEN $2::text IS NULL THEN a.attnum = ANY (i.indkey) ELSE $2::text::jsonb ? a.attname::text END)::text AS is_key
+                 (CASE WHEN $2::text IS NULL THEN a.attnum = ANY (i.indkey) ELSE a.attname IN (SELECT jsonb_array_elements_text($2::text::jsonb)) END)::text AS is_key
                FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
                JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
                JOIN pg_type y ON y.oid = a.atttypid

@@ -27,17 +27,47 @@ export interface Watched {
 
 const channel = 'interlock_row_lock';
 
+/** The notifications of markers. */
+export class Markers {
+    readonly #query: Query;
+    readonly #own: Own;
+
+    constructor(query: Query, own: Own) {
+        this.#query = query;
+        this.#own = own;
+    }
+
+    /** The table as notifications name it, and whether there are any. */
+    async describe(rel: string): Promise<{ name: string; notifies: boolean }> {
+        const [row] = await this.#query(
+            `SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name, interlock.configuration(c.oid)->'marker'->>'notify' AS notify
+               FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+              WHERE c.oid = coalesce(pg_partition_root($1::text::regclass), $1::text::regclass)`, [rel]);
+        const { name, notify } = row!;
+        if (notify === null) throw new TypeError(`table "${rel}" has no marker: its owner calls interlock.enable_marker('${rel}')`);
+        return { name: name!, notifies: notify !== 'off' };
+    }
+
+    /** Calls with each event of the table, and without one after each connect, as what came before may be lost. */
+    listen(name: string, call: (event?: string) => void): { stop(): void } {
+        return this.#own.listen(channel, (payload) => {
+            const { table, event } = parsed(payload);
+            if (table === name) call(String(event));
+        }, () => call());
+    }
+}
+
 /**
  * Reads the markers after each notification, and after each connect of LISTEN: what was sent while nobody listened is
  * found by what is there then. So each change that lasts is seen, and one that was undone at once may not be.
  */
-export async function* watch(query: Query, own: Own, rel: string, { signal, every }: WatchOptions = {}): AsyncGenerator<Watched, void, undefined> {
+export async function* watch(query: Query, markers: Markers, rel: string, { signal, every }: WatchOptions = {}): AsyncGenerator<Watched, void, undefined> {
     signal?.throwIfAborted();
-    const table = await describe(query, rel);
+    const table = await markers.describe(rel);
     const longest = seconds(every ?? (table.notifies ? 30 : 2)) * 1000;
     let called = false, ended = false, failures = 0, wake = () => {};
     const call = () => { called = true; wake(); };
-    const listening = own.listen(channel, (payload) => { if (tableOf(payload) === table.name) call(); }, call);
+    const listening = markers.listen(table.name, call);
     const stop = () => { ended = true; wake(); };
     signal?.addEventListener('abort', stop);
     let known: Map<string, Marked> | undefined;
@@ -47,14 +77,11 @@ export async function* watch(query: Query, own: Own, rel: string, { signal, ever
             let next = longest;
             try {
                 const now = await read(query, rel);
-                const changes = known ? differences(known, now.rows) : [...now.rows.values()].map((row) => ({ event: 'locked' as const, row }));
-                if (!known || changes.length > 0) {
-                    known = now.rows;
-                    yield { rows: [...now.rows.values()], changes };
-                }
+                const isFirst = !known, changes = differences(known ?? new Map<string, Marked>(), now.rows);
                 known = now.rows;
                 next = Math.min(longest, now.untilNext);
                 failures = 0;
+                if (isFirst || changes.length > 0) yield { rows: [...known.values()], changes };
             } catch (error) {
                 if (!isPassing(error)) throw error;
                 next = Math.min(500 * 2 ** failures++, longest);
@@ -71,22 +98,12 @@ export async function* watch(query: Query, own: Own, rel: string, { signal, ever
 }
 
 // Any role can send anything.
-function tableOf(payload: string): unknown {
+function parsed(payload: string): { table?: unknown; event?: unknown } {
     try {
-        return (JSON.parse(payload) as { table?: unknown } | null)?.table;
+        return Object(JSON.parse(payload)) as object;
     } catch {
-        return undefined;
+        return {};
     }
-}
-
-async function describe(query: Query, rel: string): Promise<{ name: string; notifies: boolean }> {
-    const [row] = await query(
-        `SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name, interlock.configuration(c.oid)->'marker'->>'notify' AS notify
-           FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-          WHERE c.oid = coalesce(pg_partition_root($1::text::regclass), $1::text::regclass)`, [rel]);
-    const { name, notify } = row!;
-    if (notify === null) throw new TypeError(`table "${rel}" has no marker: its owner calls interlock.enable_marker('${rel}')`);
-    return { name: name!, notifies: notify !== 'off' };
 }
 
 async function read(query: Query, rel: string): Promise<{ rows: Map<string, Marked>; untilNext: number }> {

@@ -10,6 +10,7 @@ import { ClaimLost } from 'pg-interlock';
 import { InterlockStorage } from 'pg-interlock/node-idempotency';
 import { InterlockPersistenceLayer } from 'pg-interlock/powertools';
 import Redlock, { ExecutionError, ResourceLockedError } from 'pg-interlock/redlock';
+import { createBackend } from 'pg-interlock/syncguard';
 import { interlockStore } from 'pg-interlock/verrou';
 import { each, eventually, fresh, run, value } from './lib/shop.mjs';
 
@@ -97,6 +98,32 @@ test('redlock: using extends the lock, and tells the routine when it is lost', a
             assert.ok(signal.error instanceof ExecutionError);
         });
         await assert.rejects(redlock.using([name], 500, async () => assert.fail()), TypeError);
+    });
+});
+
+// --- syncguard ---
+
+test('syncguard: what its interface promises', async () => {
+    await each(async ({ pool }) => {
+        const backend = createBackend(pool);
+        const key = `${fresh('guard')}/ü`;
+        const first = await backend.acquire({ key, ttlMs: 600_000 });
+        assert.deepEqual([first.ok, first.fence.length, first.expiresAtMs > Date.now() + 500_000], [true, 19, true]);
+        assert.deepEqual(await backend.acquire({ key, ttlMs: 1000 }), { ok: false, reason: 'locked' });
+        assert.equal((await backend.acquire({ key: `${key}/below`, ttlMs: 1000 })).ok, true); // no path
+        assert.equal(await backend.isLocked({ key }), true);
+        const info = await backend.lookup({ key });
+        assert.deepEqual([info.fence, info.keyHash.length, info.expiresAtMs], [first.fence, 24, first.expiresAtMs]);
+        assert.deepEqual(await backend.lookup({ lockId: first.lockId }), info);
+        assert.ok((await backend.extend({ lockId: first.lockId, ttlMs: 1_200_000 })).expiresAtMs > first.expiresAtMs);
+        assert.deepEqual(await backend.release({ lockId: first.lockId }), { ok: true });
+        assert.deepEqual([await backend.release({ lockId: first.lockId }), await backend.extend({ lockId: first.lockId, ttlMs: 1000 })], [{ ok: false }, { ok: false }]);
+        assert.deepEqual([await backend.isLocked({ key }), await backend.lookup({ key }), await backend.lookup({ lockId: first.lockId })], [false, null, null]);
+        const second = await backend.acquire({ key, ttlMs: 600_000 });
+        assert.ok(second.fence > first.fence);
+        assert.equal(await backend.lookup({ lockId: first.lockId }), null); // of another holder
+        await assert.rejects(backend.release({ lockId: 'none' }), TypeError);
+        await assert.rejects(backend.acquire({ key, ttlMs: 1000, signal: AbortSignal.abort() }), { name: 'AbortError' });
     });
 });
 

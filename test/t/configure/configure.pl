@@ -24,7 +24,7 @@ $node->start;
 my $settings = q({"versioning": {"version_column": "v", "ignore_columns": ["seen"], "blind_updates": "reject", "unchanged": "keep"},
     "transitions": {"status": {"transitions": {"it's \"new\"": ["b\\\\c"]}, "initial": [], "guards": {"it's \"new\"": {"b\\\\c": "\"Rules\".\"Why not\"(doc, doc)"}}}},
     "marker": {"ttl": "1 day 1 s", "notify": "full"}, "history": {"keep_for": "1 mon", "ignore_writers": ["it's"]},
-    "ownership": {"columns": {"It's \"a": {"writer": "ed'itor \"\\\\", "on_violation": "skip"}, "price": {"strategy": "merge", "blind_updates": "warn"}}, "groups": [["price", "qty"]]},
+    "ownership": {"columns": {"It's \"a": {"writer": "ed'itor \"\\\\", "on_violation": "skip", "once_changed": true}, "price": {"strategy": "merge", "blind_updates": "warn"}}, "groups": [["price", "qty"]]},
     "require_lease": {"{{it's \"\\\\\"}}/{id}": {"columns": ["seen", "It's \"a"]}}});
 my $of_doc = q(SELECT interlock.configuration('doc'));
 my $guards = q(SELECT rel, mechanism, enforced, findings, settings FROM interlock.guards ORDER BY 1, 2);

@@ -1,4 +1,4 @@
-#include "contention/lines.h"
+#include "contention/counters.h"
 
 #include "server/shared_memory.h"
 #include "server/usage_report.h"
