@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .values import JsonRow, RowKey, Version
 
@@ -122,6 +123,17 @@ class Reservation:
     items: tuple[Item, ...]
     expires_at: datetime
 
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it, to keep it in a table. A Decimal is text."""
+        items = [asdict(item) | ({"amount": str(item.amount)} if isinstance(item.amount, Decimal) else {}) for item in self.items]
+        return {"token": self.token, "items": items, "expires_at": self.expires_at.isoformat()}
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Reservation:
+        """What as_dict() has returned."""
+        items = [Item(each["rel"], each["key"], each["column"], _amount(each["amount"])) for each in kept["items"]]
+        return cls(kept["token"], tuple(items), datetime.fromisoformat(kept["expires_at"]))
+
 
 @dataclass(frozen=True)
 class Editing:
@@ -132,3 +144,7 @@ class Editing:
     since: datetime | None
     expires_at: datetime
     reason: str | None
+
+
+def _amount(kept: str | int) -> int | Decimal:
+    return Decimal(kept) if isinstance(kept, str) else kept

@@ -110,6 +110,8 @@ class IdempotencyKey:
             return answer_of(claim, result)
         except NotKept as error:
             return error.answer
+        except InterlockError as error:  # of a statement of the handler, which is rolled back
+            return problem_of(error)
 
 
 class _Handling:

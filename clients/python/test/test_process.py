@@ -82,11 +82,18 @@ class ForkTest(threads.Case):
         return os.waitpid(child, 0)[1]
 
     def test_a_child_uses_connections_of_its_own(self):
+        def session(il):
+            return il._own()[0].query("SELECT pg_backend_pid()::text AS pid", (), 60)[0]["pid"]
+
         with Connection.connect("user=app") as connection, Interlock(connection) as il:
-            with il.lease(fresh("parent"), 600):
-                child = self.in_child(lambda: il.acquire(fresh("child"), 600).release() or self.fail())
-                self.assertEqual(child, 0)
-                il.acquire(fresh("parent"), 600).release()
+            parent = session(il)
+
+            def work():
+                il.acquire(fresh("child"), 600).release()
+                assert session(il) != parent
+
+            self.assertEqual(self.in_child(work), 0)
+            self.assertEqual(session(il), parent)
 
     def test_a_child_does_not_release_what_its_parent_holds(self):
         key = fresh("parent")

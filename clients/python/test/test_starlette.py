@@ -80,6 +80,8 @@ class StarletteTest(Case):
                 raise ZeroDivisionError
             if status == "held":
                 raise MarkerHeld("held", detail={"holder": "anna"})
+            if status == "conflict":
+                await tx.execute("DO $$ BEGIN RAISE EXCEPTION 'moved' USING ERRCODE = 'IL003'; END $$")
             if status == "http":
                 raise HTTPException(402, "declined")
             if status == "never":
@@ -216,6 +218,13 @@ class StarletteTest(Case):
         self.assertEqual(payments(), 0)
         self.assertEqual((await self.post(key, {"amount": 10})).status, 201)
         self.assertEqual(payments(), 1)
+
+    async def test_a_conflict_of_a_statement_is_an_answer_that_leaves_nothing(self):
+        for _ in range(2):
+            answered = await self.post("key-of-a-conflict", {"amount": 10, "status": "conflict"})
+            self.assertEqual((answered.status, json.loads(answered.body)["type"]), (409, "StateChanged"))
+            self.assertNotIn("idempotent-replayed", answered.headers)
+        self.assertEqual(payments(), 0)
 
     async def test_an_answer_of_500_and_more_leaves_nothing_and_one_below_is_kept(self):
         key = self.key()

@@ -1,8 +1,10 @@
 """Carts and states."""
 
+import json
 from datetime import datetime, timezone
+from decimal import Decimal
 
-from pg_interlock import ClaimLost, Item, NextState, NotEnough, NotFound, StateChanged, TransitionRefused
+from pg_interlock import ClaimLost, Item, NextState, NotEnough, NotFound, Reservation, StateChanged, TransitionRefused
 
 from ..shared import run, value
 from .shop import Case, raised
@@ -48,7 +50,9 @@ class StockTest(Case):
         self.assertEqual([(short["key"], short["outcome"]) for short in error.short], [(1, "pending")])
         await raised(NotFound, other.add, *items(7))
 
-        later = self.il.cart("cart 1", "10 min", cart.reservations)  # another process
+        kept = json.loads(json.dumps([each.as_dict() for each in cart.reservations]))
+        later = self.il.cart("cart 1", "10 min", [Reservation.of(each) for each in kept])  # another process
+        self.assertEqual(later.reservations, cart.reservations)
         self.assertGreater(await later.extend("20 min"), datetime.now(timezone.utc))
         await raised(ZeroDivisionError, self.sell, later, error=ZeroDivisionError())
         self.assertEqual(len(later.items), 2)
@@ -61,8 +65,10 @@ class StockTest(Case):
     async def test_a_part_is_sold_and_the_rest_returns(self):
         cart = self.il.cart("cart 1", "10 min")
         await cart.add(*items(1), *items(2, amount=2))
-        await cart.add(*items(2, amount=2))
+        await cart.add(*items(2, amount=Decimal(2)))
         self.assertEqual(stock(1, 2), [0, 1])
+        kept = json.loads(json.dumps([each.as_dict() for each in cart.reservations]))
+        self.assertEqual([Reservation.of(each) for each in kept], cart.reservations)
         await raised(ValueError, self.sell, cart, items(2, amount=5))
         await raised(ValueError, self.sell, cart, items(7))
         await self.sell(cart, items(2, amount=3))
