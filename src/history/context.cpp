@@ -41,8 +41,12 @@ static bool check_context(char** value, void**, GucSource source) {
         return true;
     if (source < PGC_S_DATABASE)
         return refuse("cannot be set for a whole server");
-    if (strlen(*value) > kContextBytes)
+    size_t length = strlen(*value);
+    if (length > kContextBytes)
         return refuse("must not be longer than 8192 bytes");
+    // The server does not verify the options with which a session starts.
+    if (!pg_verifymbstr(*value, static_cast<int>(length), true))
+        return refuse("must be valid in the encoding of the database");
     Datum json;
     if (!is_object(*value, &json))
         return refuse("must be a JSON object");

@@ -49,6 +49,17 @@ is(last_context(), '{"user": "anna"}', 'SET without LOCAL lasts');
 sql(q(SET interlock.context = '{"user": "anna"}'; DISCARD ALL; UPDATE doc SET note = 'f';));
 is(last_context(), '', 'until DISCARD ALL');
 
+# The options with which a session starts are bytes that nobody has verified. An entry with such bytes could not be restored.
+{
+    local $ENV{PGOPTIONS} = qq(-c interlock.context={"user":"\xff"});
+    my ($out, $err) = ('', '');
+    isnt($node->psql('postgres', "UPDATE doc SET note = 'x'", stdout => \$out, stderr => \$err), 0, 'bytes of no encoding');
+    like($err, qr/must be valid in the encoding of the database/, 'are refused');
+    local $ENV{PGOPTIONS} = qq(-c interlock.context={"user":"J\xc3\xb6rg"});
+    sql("UPDATE doc SET note = 'j'");
+    is(last_context(), qq({"user": "J\xc3\xb6rg"}), 'others are stored');
+}
+
 # Before the library is loaded the server takes every value
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->restart;
