@@ -3,6 +3,7 @@
 #include "history/history.h"
 
 #include "marker/marker.h"
+#include "ownership/ownership.h"
 #include "server/scope.h"
 #include "table/facet.h"
 #include "table/plan.h"
@@ -92,6 +93,9 @@ void load_ignored_columns(TableInfo* info) {
     const version::Versioning* versioning = version::versioning_of(info);
     if (versioning != nullptr && versioning->column != InvalidAttrNumber)
         history->unmoved = bms_add_member(history->unmoved, versioning->column);
+    const ownership::Ownership* ownership = ownership::ownership_of(info);
+    if (ownership != nullptr && ownership->value_writers != InvalidAttrNumber)
+        history->unmoved = bms_add_member(history->unmoved, ownership->value_writers);
 }
 
 char* history_type_name(Oid relid, const char* column) {

@@ -1,6 +1,6 @@
 -- VER-55, OWN-51: columns that are owned once changed: the value of a row belongs to the writer who changed it, until it is released.
 BEGIN;
-SELECT plan(58);
+SELECT plan(60);
 SET LOCAL client_min_messages = error;
 
 CREATE TABLE product (id int PRIMARY KEY, price numeric, name text, stock int, tags text[]);
@@ -131,6 +131,14 @@ SELECT interlock.own_columns('late', 'editor', '{v}', once_changed => true), int
 INSERT INTO late VALUES (1, 1, 1);
 UPDATE late SET a = 2, value_writers = '{"v": "editor"}';
 SELECT results_eq('SELECT v, value_writers FROM late', 'VALUES (2, NULL::jsonb)', 'which nobody can forge, either');
+
+-- HIS-61: to release a value is no change that a history records
+CREATE TABLE recorded (id int PRIMARY KEY, a int);
+SELECT interlock.own_columns('recorded', 'editor', '{a}', once_changed => true), interlock.enable_history('recorded');
+INSERT INTO recorded VALUES (1, 1);
+SELECT is(as_writer('editor', 'UPDATE recorded SET a = 2 RETURNING a'), '2', 'a value becomes the writer''s');
+SELECT interlock.release_values('recorded', 1, '{a}');
+SELECT results_eq('SELECT operation FROM recorded_history ORDER BY id', $$VALUES ('insert'), ('update')$$, 'HIS-61: its release has no entry');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,6 +1,6 @@
 -- VER-55: an import of 100,000 rows that have not changed moves no version. By functions it writes no row, and the history has no entry.
 BEGIN;
-SELECT plan(9);
+SELECT plan(10);
 SET LOCAL client_min_messages = error;
 
 CREATE TABLE article (sku int PRIMARY KEY, name text, price numeric, stock int);
@@ -23,6 +23,7 @@ SELECT is((SELECT count(*) FROM article_history), 0::bigint, 'no entry is made')
 INSERT INTO article SELECT * FROM delivery ON CONFLICT (sku) DO UPDATE SET name = excluded.name, price = excluded.price, stock = excluded.stock;
 SELECT is(written(), 100000::bigint, 'INSERT ... ON CONFLICT writes each row');
 SELECT is(moved(), 0::bigint, 'and moves no version');
+SELECT is((SELECT count(*) FROM article_history), 0::bigint, 'and makes no entry');
 
 UPDATE delivery SET price = price + 1 WHERE sku <= 10;
 SELECT results_eq($$SELECT outcome, count(*) FROM interlock.versioned_update_many('article',
