@@ -96,7 +96,7 @@ static bool read_version(const SaveCall& call, int64* version) {
 }
 
 // Whether the row still has the expected version. A version that only looks the same to the caller
-// becomes the expected one.
+// is expected afterwards.
 static bool has_expected_version(SaveCall* call, int64* stored) {
     if (!call->has_expected || !read_version(*call, stored) || *stored == call->expected.token)
         return true;

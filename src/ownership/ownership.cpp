@@ -3,6 +3,7 @@
 
 #include "ownership/ownership.h"
 
+#include "ownership/value_writers.h"
 #include "ownership/writer.h"
 #include "server/arguments.h"
 #include "server/scope.h"
@@ -27,6 +28,7 @@ struct Draft {
     ColumnRules rules;
     TableChange change;
     bool adds_value_writers;
+    List* new_once; // columns that become owned once changed, if value_writers exists
 };
 
 } // namespace
@@ -84,6 +86,8 @@ Datum own_columns(PG_FUNCTION_ARGS) {
                         psprintf("SELECT interlock.hand_over_columns(%s, ARRAY[%s], %s);",
                                  quote_literal_cstr(qualified_name(draft.rel)),
                                  quote_literal_cstr(rule->name), quote_literal_cstr(writer)));
+        if (once_changed && !draft.adds_value_writers && !rule->once_changed)
+            draft.new_once = lappend(draft.new_once, pstrdup(rule->name));
         rule->access = Access::kOwned;
         rule->writer = writer;
         rule->on_violation = on_violation;
@@ -391,6 +395,9 @@ static void save_draft(const Draft& draft) {
         if (draft.adds_value_writers)
             run_command(psprintf("ALTER TABLE %s ADD COLUMN %s jsonb", table, kValueWriters));
         replace_trigger(relid, name, command);
+        ListCell* cell;
+        foreach (cell, draft.new_once)
+            warn_of_former_writers(relid, static_cast<const char*>(lfirst(cell)));
     });
     record_change(draft.change);
 }

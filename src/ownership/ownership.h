@@ -54,7 +54,7 @@ struct ColumnRules {
 
 struct Ownership : OwnTrigger {
     ColumnRules rules;
-    const char* gone;           // an owned column that the table no longer has
+    const ColumnRule* gone;     // of an owned column that the table no longer has
     const ColumnRule** checked; // owned columns that no trigger of the extension maintains
     int checked_count;
     AttrNumber last_checked;  // the highest number among them, and value_writers

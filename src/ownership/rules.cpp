@@ -116,7 +116,7 @@ static void find_columns(Ownership* ownership, TupleDesc columns) {
             TupleDescAttr(columns, rule->column - 1)->attgenerated != '\0')
             rule->column = InvalidAttrNumber;
         if (rule->column == InvalidAttrNumber && rule->access == Access::kOwned)
-            ownership->gone = rule->name;
+            ownership->gone = rule;
     }
 }
 
@@ -155,21 +155,25 @@ void check_owned_columns(TableInfo* info) {
     }
 }
 
-[[noreturn]] static void raise_gone(const char* column, Oid table) {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("column \"%s\" of table \"%s\", which has rules, is gone or generated", column,
-                    get_rel_name(table)),
-             errhint("Declare the rules for the column's current name, after SELECT "
-                     "interlock.release_columns(%s, ARRAY[%s]);",
-                     quote_literal_cstr(qualified_name(table)), quote_literal_cstr(column))));
+[[noreturn]] static void raise_gone(const ColumnRule& rule, Oid table) {
+    const char* way_back = rule.once_changed
+                               ? "To keep the writers of its values, rename the column back. To "
+                                 "release the values, declare"
+                               : "Declare";
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("column \"%s\" of table \"%s\", which has rules, is gone or generated",
+                           rule.name, get_rel_name(table)),
+                    errhint("%s the rules for the column's current name, after SELECT "
+                            "interlock.release_columns(%s, ARRAY[%s]);",
+                            way_back, quote_literal_cstr(qualified_name(table)),
+                            quote_literal_cstr(rule.name))));
 }
 
 const Ownership* usable_ownership(Relation rel, const TableInfo* info) {
     const Ownership* ownership = ownership_of(info);
     require_own(rel, ownership, "own_columns");
     if (ownership->gone != nullptr)
-        raise_gone(ownership->gone, RelationGetRelid(rel));
+        raise_gone(*ownership->gone, RelationGetRelid(rel));
     if (ownership->has_value_writers && ownership->value_writers == InvalidAttrNumber)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("column \"%s\" of table \"%s\" is gone or has another type",
@@ -215,7 +219,7 @@ Bitmapset* add_groups(const TableInfo* info, const Bitmapset* columns) {
         if (!bms_is_member(rule.group, groups))
             return;
         if (rule.column == InvalidAttrNumber)
-            raise_gone(rule.name, info->relid);
+            raise_gone(rule, info->relid);
         all = bms_add_member(all, rule.column);
     });
     return all;

@@ -6,6 +6,7 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/scope.h"
+#include "table/plan.h"
 #include "table/settings_json.h"
 
 namespace interlock::ownership {
@@ -176,6 +177,18 @@ NullableDatum with_writer(const TableInfo* info, NullableDatum writers, const Bi
     if (is_empty)
         return {0, true};
     return {JsonbPGetDatum(result.finish()), false};
+}
+
+void warn_of_former_writers(Oid relid, const char* column) {
+    run_command(psprintf("SELECT FROM %s WHERE %s OPERATOR(pg_catalog.?) %s LIMIT 1",
+                         qualified_name(relid), kValueWriters, quote_literal_cstr(column)));
+    if (SPI_processed > 0)
+        ereport(WARNING,
+                (errmsg("values of column \"%s\" of table \"%s\" belong to writers already", column,
+                        get_rel_name(relid)),
+                 errdetail("Column \"%s\" has these writers since an earlier call.", kValueWriters),
+                 errhint("To let others change such a value, call interlock.release_values for its "
+                         "row, as the owner of the table.")));
 }
 
 } // namespace interlock::ownership

@@ -613,3 +613,26 @@ SELECT forced FROM interlock.column_ownership WHERE rel = 'counted'::regclass;
 COMMIT;
 SELECT forced FROM interlock.column_ownership WHERE rel = 'counted'::regclass;
 DROP TABLE counted;
+
+-- VER-55: value_writers outlives its declaration: whom values belong to again is said, and how a renamed column keeps them
+CREATE TABLE kept (id int PRIMARY KEY, price int, cost int);
+INSERT INTO kept VALUES (1, 100, 50);
+SELECT interlock.own_columns('kept', 'editor', '{price}', 'skip', once_changed => true);
+BEGIN;
+SELECT interlock.set_writer('editor');
+UPDATE kept SET price = 90;
+COMMIT;
+ALTER TABLE kept RENAME price TO amount;
+UPDATE kept SET cost = 51;
+ALTER TABLE kept RENAME amount TO price;
+SELECT interlock.grant_writer('editor', 'public');
+SELECT interlock.own_columns('kept', 'editor', '{price,cost}', once_changed => true);
+SELECT interlock.release_columns('kept', '{price,cost}');
+UPDATE kept SET price = 101;
+SELECT interlock.own_columns('kept', 'editor', '{price,cost}', 'skip', once_changed => true);
+UPDATE kept SET price = 102;
+SELECT interlock.release_values('kept', 1, '{price}');
+UPDATE kept SET price = 102;
+TABLE kept;
+SELECT interlock.revoke_writer('editor', 'public');
+DROP TABLE kept;
