@@ -1,0 +1,12 @@
+# Without synchronous_mode a failover may lose what was acknowledged last, which is counted. Leases are not granted twice to
+# clients that follow the rules of a heartbeat, with a time to live below interlock.lease_durable_after. Prints TAP.
+
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+
+from failovers import run  # noqa: E402
+
+run(["kill-node", "kill-node"], synchronous=False)

@@ -1,0 +1,300 @@
+"""Three nodes with Patroni, and one etcd, on ports of the loopback. What is in the directory:
+
+cluster.json               its first port, and whether it is synchronous
+etcd/                      etcd: its data, log and pid
+node1/ node2/ node3/       Patroni of a node: its configuration, log and pid, and the server's data
+
+Only processes whose command line has this directory are signalled.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs/operations/high-availability.md"
+NODES = ["node1", "node2", "node3"]
+PATIENCE = int(os.environ.get("PG_TEST_TIMEOUT_DEFAULT", 600))
+
+
+def configuration():
+    """The one of the page."""
+    return yaml.safe_load(re.search(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S)[1])
+
+
+def bin_directory():
+    if shutil.which("pg_config"):
+        return subprocess.run(["pg_config", "--bindir"], check=True, capture_output=True, text=True).stdout.strip()
+    return str(max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name)))
+
+
+def wait_for(what, condition, pause=0.3):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        answer = condition()
+        if answer:
+            return answer
+        time.sleep(pause)
+    raise TimeoutError(f"gave up waiting for {what}")
+
+
+def children_of(pid):
+    """Its processes, and itself first."""
+    found = [pid]
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(path.read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(path.parent.name))
+    return found
+
+
+def send(sig, pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, sig)
+
+
+class Cluster:
+    def __init__(self, directory, synchronous=True):
+        self.directory = pathlib.Path(directory)
+        self.bin = bin_directory()
+        file = self.directory / "cluster.json"
+        if not file.exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps([self.choose_ports(), synchronous]))
+        self.first_port, self.synchronous = json.loads(file.read_text())
+        self.password = configuration()["postgresql"]["authentication"]["superuser"]["password"]
+
+    # --- Where they are ----------------------------------------------------------------------------------------------
+
+    def port(self, node):
+        return self.first_port + NODES.index(node)
+
+    def address(self, node):
+        return f"postgresql://postgres:{self.password}@127.0.0.1:{self.port(node)}/postgres"
+
+    def api(self, node):
+        return f"127.0.0.1:{self.port(node) + len(NODES)}"
+
+    def etcd(self, peer=False):
+        return f"127.0.0.1:{self.first_port + 2 * len(NODES) + peer}"
+
+    def choose_ports(self):
+        for first in range(7431, 7931, 10):
+            with contextlib.ExitStack() as sockets:
+                try:
+                    for port in range(first, first + 2 * len(NODES) + 2):
+                        sockets.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                except OSError:
+                    continue
+                return first
+        raise RuntimeError("no free ports")
+
+    # --- Start and stop ----------------------------------------------------------------------------------------------
+
+    def start(self):
+        self.start_etcd()
+        self.start_node()
+        self.wait_until_ready()
+        self.sql(self.primary(), "CREATE EXTENSION IF NOT EXISTS pg_interlock")
+
+    def start_etcd(self):
+        directory = self.directory / "etcd"
+        if self.running("etcd"):
+            return
+        directory.mkdir(exist_ok=True)
+        client, peer = f"http://{self.etcd()}", f"http://{self.etcd(peer=True)}"
+        self.spawn(
+            "etcd",
+            [
+                "etcd",
+                "--enable-v2",
+                "--name",
+                "etcd1",
+                "--data-dir",
+                f"{directory}/data",
+                "--listen-client-urls",
+                client,
+                "--advertise-client-urls",
+                client,
+                "--listen-peer-urls",
+                peer,
+                "--initial-advertise-peer-urls",
+                peer,
+                "--initial-cluster",
+                f"etcd1={peer}",
+            ],
+        )
+        wait_for("etcd", lambda: self.get(self.etcd(), "/health"))
+
+    def start_node(self):
+        """Those that do not run."""
+        for node in NODES:
+            if not self.patroni(node):
+                self.start_patroni(node)
+
+    def start_patroni(self, node):
+        directory = self.directory / node
+        directory.mkdir(exist_ok=True)
+        settings = configuration()
+        settings["name"] = node
+        settings["restapi"] = {"listen": self.api(node), "connect_address": self.api(node)}
+        settings["etcd"]["hosts"] = [self.etcd()]
+        settings["bootstrap"]["dcs"]["synchronous_mode"] = self.synchronous
+        settings["postgresql"].update(
+            {
+                "listen": f"127.0.0.1:{self.port(node)}",
+                "connect_address": f"127.0.0.1:{self.port(node)}",
+                "bin_dir": self.bin,
+                "data_dir": f"{directory}/data",
+                "pgpass": f"{directory}/pgpass",
+                "pg_hba": [line.replace("10.0.0.0/24", "127.0.0.1/32") for line in settings["postgresql"]["pg_hba"]],
+                # No machine loses power here, so nothing must be on its disk.
+                "parameters": {"unix_socket_directories": "", "fsync": "off"},
+            }
+        )
+        settings["watchdog"] = {"mode": "off"}
+        (directory / "patroni.yml").write_text(yaml.safe_dump(settings))
+        self.spawn(node, ["patroni", f"{directory}/patroni.yml"])
+
+    def spawn(self, name, command):
+        directory = self.directory / name
+        with open(directory / "log", "ab") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        (directory / "pid").write_text(str(process.pid))
+
+    def stop(self):
+        for node in NODES:
+            send(signal.SIGCONT, self.processes(node))
+            self.kill_processes(node)
+        send(signal.SIGKILL, self.running("etcd"))
+
+    # --- Processes ---------------------------------------------------------------------------------------------------
+
+    def running(self, name, file="pid"):
+        """The process that a file names, as a list, if it runs and is ours."""
+        try:
+            pid = int((self.directory / name / file).read_text().split()[0])
+            command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+            state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except (OSError, ValueError, IndexError):
+            return []
+        return [pid] if str(self.directory) in command and state != "Z" else []
+
+    def patroni(self, node):
+        return [child for pid in self.running(node) for child in children_of(pid)]
+
+    def server(self, node):
+        return [child for pid in self.running(node, "data/postmaster.pid") for child in children_of(pid)]
+
+    def processes(self, node):
+        return self.patroni(node) + self.server(node)
+
+    def kill_processes(self, node):
+        # Patroni first, so that it starts nothing. What the postmaster starts meanwhile ends without it.
+        send(signal.SIGKILL, self.patroni(node))
+        send(signal.SIGKILL, self.server(node))
+
+    # --- State -------------------------------------------------------------------------------------------------------
+
+    def get(self, address, path, body=None):
+        """The answer, or None. An answer of Patroni with another status than 200 is none."""
+        data = json.dumps(body).encode() if body else None
+        try:
+            with urllib.request.urlopen(urllib.request.Request(f"http://{address}{path}", data), timeout=10) as answer:
+                return json.loads(answer.read() or b"{}") if body is None else True
+        except (OSError, ValueError):
+            return None
+
+    def sql(self, node, query):
+        """What psql prints, or None."""
+        answer = subprocess.run(
+            [f"{self.bin}/psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", f"{self.address(node)}?connect_timeout=5", "-c", query],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return answer.stdout.strip() if answer.returncode == 0 else None
+
+    def primary(self, but=None):
+        """The node that has Patroni's lock. It is not "but", the node that is frozen."""
+        for node in NODES:
+            if node != but and self.get(self.api(node), "/primary"):
+                return node
+        return None
+
+    def members(self):
+        """What the first node that answers knows of each: name, role, state."""
+        for node in NODES:
+            answer = self.get(self.api(node), "/cluster")
+            if answer:
+                return answer["members"]
+        return []
+
+    def is_ready(self, missing=False):
+        """Whether there is a primary, the others stream from it, and Patroni would let one of them take over."""
+        roles = sorted(member["role"] for member in self.members() if member["state"] in ("running", "streaming"))
+        wanted = ["leader", "replica", "sync_standby" if self.synchronous else "replica"]
+        if missing:
+            wanted.remove("replica")
+        primary = self.primary()
+        return (
+            roles == wanted
+            and primary
+            and self.sql(
+                primary,
+                f"""
+            SELECT count(*) = {len(wanted) - 1} FROM pg_stat_replication
+             WHERE state = 'streaming' AND application_name ~ '^node'""",
+            )
+            == "t"
+        )
+
+    def wait_until_ready(self, missing=False):
+        wait_for("a primary with its standbys", lambda: self.is_ready(missing), 1)
+
+    def list(self):
+        names = {"leader": "primary", "sync_standby": "synchronous standby", "replica": "standby"}
+        members = {member["name"]: member for member in self.members()}
+        for node in NODES:
+            member = members.get(node, {"role": "", "state": "away"})
+            print(f"{node}  {self.address(node)}  {names.get(member['role'], member['role']):20}{member['state']}")
+
+    # --- Faults ------------------------------------------------------------------------------------------------------
+
+    def kill(self):
+        send(signal.SIGKILL, self.server(self.primary())[:1])
+
+    def kill_node(self):
+        node = self.primary()
+        self.kill_processes(node)
+        wait_for("another primary", lambda: self.primary(but=node))
+
+    def switchover(self):
+        node = self.primary()
+        # Patroni refuses while the candidate is not ready.
+        wait_for("the switchover", lambda: self.get(self.api(node), "/switchover", {"leader": node}), 2)
+        wait_for("another primary", lambda: self.primary(but=node))
+
+    def freeze(self):
+        """The server wakes before its Patroni, which alone knows that it is no primary any more."""
+        node = self.primary()
+        patroni, server = self.patroni(node), self.server(node)
+        send(signal.SIGSTOP, patroni + server)
+        try:
+            wait_for("another primary", lambda: self.primary(but=node))
+            time.sleep(2)
+            send(signal.SIGCONT, server)
+            time.sleep(10)
+        finally:
+            send(signal.SIGCONT, server + patroni)
