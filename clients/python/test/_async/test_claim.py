@@ -3,7 +3,7 @@
 from pg_interlock import MarkerLost
 
 from ..shared import listening, rows, run, value
-from .shop import Case, Event, Started, client, eventually, raised
+from .shop import Case, Event, Started, client, eventually, raised, sleep
 
 run(
     "CREATE TABLE job (id int PRIMARY KEY, queue text NOT NULL DEFAULT 'mail', address text)",
@@ -36,6 +36,7 @@ class ClaimTest(Case):
         async def handle(job):
             working.append(job)
             most.append(len(working))
+            await sleep(0.05)  # more would meet than may
             await self.send(job)
             working.remove(job)
 

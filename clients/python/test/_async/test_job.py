@@ -21,6 +21,10 @@ class JobTest(Case):
         async with run.done({"lines": 7}) as tx:
             await tx.execute("INSERT INTO report VALUES ('made')")
 
+    async def add(self, run):
+        async with run.transaction() as tx:
+            await tx.execute("INSERT INTO report VALUES ('stale')")
+
     async def never(self, run):
         self.fail("it works again")
 
@@ -73,11 +77,11 @@ class JobTest(Case):
         async def work(run):
             rows("SELECT interlock.idempotency_forget('report', %s, 'test', force => true)", key)
             await self.il.job("report", key, self.write)
-            await eventually(run.lost.is_set)
-            lost.append(await raised(ClaimLost, self.write, run))
+            lost.append(await raised(ClaimLost, self.add, run))  # before the heartbeat has found it
+            self.assertTrue(run.lost.is_set())
             run.check()
 
-        error = await raised(ClaimLost, self.il.job, "report", key, work, stale_after="2 s")
+        error = await raised(ClaimLost, self.il.job, "report", key, work)
         self.assertEqual((error.status, len(lost)), (409, 1))
         self.assertEqual(rows("SELECT body FROM report"), [("made",)])
 
