@@ -3,6 +3,7 @@
 
 #include "marker/marker.h"
 #include "ownership/ownership.h"
+#include "table/mechanism.h"
 #include "transition/transition.h"
 #include "version/version.h"
 

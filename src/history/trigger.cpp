@@ -10,6 +10,7 @@
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
 #include "sweeper/deadline.h"
+#include "table/mechanism.h"
 #include "table/restricted.h"
 #include "table/row.h"
 #include "version/version.h"

@@ -6,6 +6,7 @@
 #include "lease/require.h"
 #include "server/error.h"
 #include "server/stable_text.h"
+#include "table/mechanism.h"
 #include "table/row.h"
 
 namespace interlock::lease {

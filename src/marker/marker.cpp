@@ -3,6 +3,7 @@
 #include "server/arguments.h"
 #include "server/lone_call.h"
 #include "server/scope.h"
+#include "table/mechanism.h"
 #include "table/row.h"
 
 namespace interlock::marker {

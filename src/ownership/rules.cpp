@@ -4,6 +4,7 @@
 
 #include "table/facet.h"
 #include "table/last_word.h"
+#include "table/mechanism.h"
 
 namespace interlock::ownership {
 

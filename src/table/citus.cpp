@@ -1,10 +1,5 @@
 #include "table/citus.h"
 
-#include "server/arguments.h"
-#include "server/result_row.h"
-#include "table/catalog_trigger.h"
-#include "table/trigger.h"
-
 namespace interlock::inline table {
 
 namespace {
@@ -81,8 +76,6 @@ void refuse_distributed(Relation rel, const char* subject, const char* hint) {
                     errhint("%s", hint)));
 }
 
-// --- Shards that lack a trigger ------------------------------------------------------------------
-
 // AppendShardIdToName: the name and the number, and a hash if that is too long.
 static const char* shard_name(const char* table, int64 shard) {
     char* suffix = psprintf("_" INT64_FORMAT, shard);
@@ -95,86 +88,33 @@ static const char* shard_name(const char* table, int64 shard) {
     return psprintf("%.*s_%.8x%s", kept, table, hash, suffix);
 }
 
-// The shards of the table on this server.
-static List* shards_of(Oid relid) {
+List* shards_of(Oid relid) {
+    const char* name = get_rel_name(relid);
+    if (name == nullptr)
+        return NIL;
     List* found = NIL;
     CitusCatalog shards(kShards, relid);
     while (shards.next()) {
-        Oid shard = get_relname_relid(
-            shard_name(get_rel_name(relid), DatumGetInt64(shards.value("shardid"))),
-            get_rel_namespace(relid));
+        Oid shard = get_relname_relid(shard_name(name, DatumGetInt64(shards.value("shardid"))),
+                                      get_rel_namespace(relid));
         if (OidIsValid(shard))
             found = lappend_oid(found, shard);
     }
     return found;
 }
 
-static bool has_text(const List* texts, const char* text) {
-    ListCell* cell;
-    foreach (cell, texts)
-        if (strcmp(static_cast<const char*>(lfirst(cell)), text) == 0)
-            return true;
-    return false;
-}
-
-// Adds what the triggers of the extension call, each call once.
-static List* add_calls(List* calls, Oid relid) {
-    CatalogTriggers triggers(relid);
-    while (triggers.next()) {
-        if (get_func_namespace(triggers.trigger.tgfoid) != internal_schema() ||
-            !triggers.read_arguments())
-            continue;
-        List* arguments = NIL;
-        for (int i = 0; i < argument_count(&triggers.trigger); i++)
-            arguments = add_argument(arguments, triggers.trigger.tgargs[i]);
-        char* call =
-            psprintf("%s(%s)", get_func_name(triggers.trigger.tgfoid), arguments_sql(arguments));
-        if (!has_text(calls, call))
-            calls = lappend(calls, call);
-    }
-    return calls;
-}
-
-// What the table itself calls, or a shard of it, each shard has to call.
-static void add_unguarded_shards(const ReturnSetInfo* result, Oid relid) {
-    List* shards = shards_of(relid);
-    List* wanted = add_calls(NIL, relid);
-    ListCell* shard;
-    ListCell* call;
-    foreach (shard, shards)
-        wanted = add_calls(wanted, lfirst_oid(shard));
-    foreach (shard, shards) {
-        const List* present = add_calls(NIL, lfirst_oid(shard));
-        foreach (call, wanted) {
-            const auto* text = static_cast<const char*>(lfirst(call));
-            if (has_text(present, text))
-                continue;
-            Datum values[] = {ObjectIdGetDatum(relid), ObjectIdGetDatum(lfirst_oid(shard)),
-                              CStringGetTextDatum(text)};
-            bool nulls[lengthof(values)] = {};
-            add_result_row(result, values, nulls);
-        }
-    }
+List* distributed_tables() {
+    if (!has_citus())
+        return NIL;
+    List* found = NIL;
+    CitusCatalog partitions(kPartitions, InvalidOid);
+    while (partitions.next())
+        found = lappend_oid(found, DatumGetObjectId(partitions.value("logicalrelid")));
+    return found;
 }
 
 extern "C" {
-PG_FUNCTION_INFO_V1(list_unguarded_shards);
 PG_FUNCTION_INFO_V1(distribution);
-
-// list_unguarded_shards() -> setof (rel, shard, call)
-Datum list_unguarded_shards(PG_FUNCTION_ARGS) {
-    InitMaterializedSRF(fcinfo, 0);
-    auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-    if (!has_citus())
-        return 0;
-    CitusCatalog partitions(kPartitions, InvalidOid);
-    while (partitions.next()) {
-        Oid relid = DatumGetObjectId(partitions.value("logicalrelid"));
-        if (get_rel_name(relid) != nullptr)
-            in_scratch([&] { add_unguarded_shards(result, relid); });
-    }
-    return 0;
-}
 
 // distribution(rel) -> text
 Datum distribution(PG_FUNCTION_ARGS) {

@@ -21,6 +21,11 @@ enum class Distribution : uint8 {
 // when this changes.
 Distribution distribution_of(Oid relid);
 
+// The distributed tables, and the shards of one that are on this server: lists of Oid. A table or
+// shard may have been dropped since Citus listed it.
+List* distributed_tables();
+List* shards_of(Oid relid);
+
 // Raises 0A000. `subject` is what does not work for distributed tables.
 [[noreturn]] void refuse_distributed(Relation rel, const char* subject, const char* hint);
 

@@ -60,6 +60,15 @@ void require_distributable(Relation rel, const char* enable) {
         refuse_distributed(rel, enable, mechanism->distributed_hint);
 }
 
+void require_own(Relation rel, const OwnTrigger* own, const char* enable) {
+    if (own == nullptr || !own->well_formed)
+        raise_forged(rel, own != nullptr ? own->trigger : enable, enable);
+    if (own->twin != nullptr)
+        raise_twins(rel, own->trigger, own->twin, enable);
+    if (own->distribution != Distribution::kNone)
+        require_distributable(rel, enable);
+}
+
 void require_enableable(Relation rel, const char* function) {
     if (mechanism_of(function) == nullptr)
         return;

@@ -1,6 +1,5 @@
 #include "table/trigger.h"
 
-#include "table/mechanism.h"
 #include "table/name.h"
 #include "table/own_table.h"
 
@@ -153,15 +152,6 @@ OwnTrigger own_trigger(Oid relid, const Trigger* trigger) {
     own.is_clone = trigger->tgisclone;
     own.distribution = distribution_of(relid);
     return own;
-}
-
-void require_own(Relation rel, const OwnTrigger* own, const char* maker) {
-    if (own == nullptr || !own->well_formed)
-        raise_forged(rel, own != nullptr ? own->trigger : maker, maker);
-    if (own->twin != nullptr)
-        raise_twins(rel, own->trigger, own->twin, maker);
-    if (own->distribution != Distribution::kNone)
-        require_distributable(rel, maker);
 }
 
 const char* name_to_create(Relation rel, const OwnTrigger* present, const char* name,

@@ -69,10 +69,6 @@ OwnTrigger own_trigger(Oid relid, const Trigger* trigger);
 [[noreturn]] void raise_twins(Relation rel, const char* first, const char* second,
                               const char* maker);
 
-// Raises 39P01 for a trigger that interlock.<maker> has not created, and for one of two, and the
-// error of require_distributable(). Null: the trigger is gone.
-void require_own(Relation rel, const OwnTrigger* own, const char* maker);
-
 // The name of the trigger to create or replace: the name of the existing trigger, which may have
 // been renamed, else `name`. Raises 42710 as below, and 39P01 if there are two.
 const char* name_to_create(Relation rel, const OwnTrigger* present, const char* name,

@@ -1,6 +1,7 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/scope.h"
+#include "table/mechanism.h"
 #include "table/restricted.h"
 #include "table/row.h"
 #include "transition/guard.h"

@@ -2,6 +2,7 @@
 
 #include "execution/expression.h"
 #include "server/error.h"
+#include "table/mechanism.h"
 #include "table/row_values.h"
 
 namespace interlock::version {

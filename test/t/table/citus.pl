@@ -108,7 +108,7 @@ sql('CREATE TABLE later_102008 (id int PRIMARY KEY, n int, version bigint NOT NU
     'CREATE TABLE later_102009 (LIKE later_102008 INCLUDING ALL)',
     q(INSERT INTO pg_dist_shard SELECT 'later', n, 't' FROM generate_series(102008, 102010) n)); # one is on another server
 is(sql(q(SELECT finding FROM interlock.advise() WHERE rel = 'later'::regclass AND finding ~ 'shard' ORDER BY 1)),
-    join("\n", map { "shard later_$_ has no trigger that calls version_trigger('version', 'allow'): its writes are not checked" } 102008, 102009),
+    join("\n", map { "shard later_$_ has no trigger that calls version_trigger('version', 'allow', 'move'): its writes are not checked" } 102008, 102009),
     'shards without the trigger of their table are found');
 sql(map { "SELECT interlock.enable_versioning('later_$_')" } 102008, 102009);
 is(sql(q(SELECT count(*) FROM interlock.advise() WHERE finding ~ 'shard')), 0, 'with the trigger they are guarded');
