@@ -73,7 +73,7 @@ COMMENT ON FUNCTION interlock.row_as_of(regclass, "any", timestamptz) IS
 'As row_as_of(regclass, text, timestamptz), for a key of another type.';
 
 CREATE FUNCTION interlock_internal.history_key_of(of_table record) RETURNS jsonb
-    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+    LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.history_key_of(record) IS
 'For rows_as_of: the key of a row of a table with history, as its entries have it.';
 
@@ -83,8 +83,8 @@ COMMENT ON FUNCTION interlock.rows_as_of(anyelement, timestamptz) IS
 'All rows of a table as they were at that time, also those that are deleted now: SELECT * FROM interlock.rows_as_of(NULL::orders, ''2026-01-01'').
 The value of the first argument does not matter. Each row is what row_as_of returns of it, with the columns that the table has now. Reads the whole
 history and the whole table, in one statement. Needs SELECT on the table and on its history table.
-Errors: 42501, 55000 no history, a partition, or row security may hide entries; P0002 the history does not reach back that far, or retention may have
-removed entries of a row; 22023 not the row type of a table, 22004, and what a type says of a value that it cannot read any more.';
+Errors: 42501, 55000 no history, a partition, row security may hide entries, or the columns have changed meanwhile;
+P0002 the history does not reach back that far, or retention may have removed entries of a row; 22023 not the row type of a table, 22004, and what a type says of a value that it cannot read any more.';
 
 CREATE FUNCTION interlock.revert_row(
     rel regclass, key text, to_version bigint = NULL, at timestamptz = NULL, expected bigint = NULL) RETURNS bigint

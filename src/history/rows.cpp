@@ -33,6 +33,7 @@ struct RowReceiver : DestReceiver {
 
 static Oid table_argument(const Arguments& arguments);
 static RowsRead open_rows(Oid relid, TimestampTz at);
+static void require_columns(Relation rel, TupleDesc expected);
 static void check_reach(const RowsRead& read);
 static void list_rows(const RowsRead& read, Tuplestorestate* rows);
 
@@ -46,9 +47,11 @@ Datum rows_as_of(PG_FUNCTION_ARGS) {
     Oid relid = table_argument(arguments);
     TimestampTz at = DatumGetTimestampTz(arguments.required(1, "at"));
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+    auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     RowsRead read = open_rows(relid, at);
+    require_columns(read.rel, result->setDesc);
     check_reach(read);
-    list_rows(read, reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo)->setResult);
+    list_rows(read, result->setResult);
     close_table(read.rel);
     return 0;
 }
@@ -89,6 +92,25 @@ static RowsRead open_rows(Oid relid, TimestampTz at) {
                                 "...)",
                                 qualified_name(read.rel))));
     return read;
+}
+
+static bool same_column(Form_pg_attribute left, Form_pg_attribute right) {
+    return left->attisdropped == right->attisdropped && left->atttypid == right->atttypid &&
+           left->attlen == right->attlen && left->attalign == right->attalign;
+}
+
+// The statement that calls the function reads the rows by the columns that the table had before it
+// was locked here.
+static void require_columns(Relation rel, TupleDesc expected) {
+    TupleDesc columns = RelationGetDescr(rel);
+    bool are_same = columns->natts == expected->natts;
+    for (int i = 0; are_same && i < columns->natts; i++)
+        are_same = same_column(TupleDescAttr(columns, i), TupleDescAttr(expected, i));
+    if (!are_same)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("columns of table \"%s\" have changed during the call",
+                               RelationGetRelationName(rel)),
+                        errhint("Call the function again.")));
 }
 
 // --- What is not known ---------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 -- HIS-62: a whole table at a time is what row_as_of says of each of its rows.
 BEGIN;
-SELECT plan(40);
+SELECT plan(41);
 SET LOCAL client_min_messages = error;
 CREATE ROLE rows_reader;
 CREATE TABLE clock (n int PRIMARY KEY, at timestamptz);
@@ -151,6 +151,7 @@ SELECT throws_ok($$SELECT interlock.rows_as_of(NULL::text, now())$$, '22023', 'a
 SELECT throws_ok($$SELECT interlock.rows_as_of(NULL::pair, now())$$, '42809');
 SELECT throws_ok($$SELECT interlock.rows_as_of(NULL::pg_class, now())$$, '42809');
 SELECT throws_ok($$SELECT interlock_internal.history_key_of(ROW(1))$$, '42P01');
+SELECT is(interlock_internal.history_key_of(NULL::plain), NULL, 'the key of no row');
 SELECT throws_ok($$SELECT interlock_internal.history_key_of(ROW(1)::plain)$$, '55000');
 
 SELECT * FROM finish();
