@@ -52,6 +52,10 @@ static bool check_context(char** value, void**, GucSource source) {
         return refuse("must be a JSON object");
     if (VARSIZE_ANY(DatumGetPointer(json)) > kContextBytes)
         return refuse("must not need more than 8192 bytes as jsonb");
+    // A number such as 1e100000 is short and prints long.
+    JsonbContainer* root = &DatumGetJsonbP(json)->root;
+    if (strlen(JsonbToCString(nullptr, root, VARSIZE_ANY(DatumGetPointer(json)))) > kContextBytes)
+        return refuse("must not print as more than 8192 bytes");
     return true;
 }
 

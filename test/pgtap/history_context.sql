@@ -1,6 +1,6 @@
 -- HIS-60: what a transaction says about itself is in each of its entries.
 BEGIN;
-SELECT plan(33);
+SELECT plan(34);
 CREATE ROLE context_writer;
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_history('page');
@@ -60,7 +60,8 @@ SELECT throws_ok(format('SELECT set_config(''interlock.context'', %L, true)', c)
                ('user=anna', 'must be a JSON object'), ('{"a": 1', 'must be a JSON object'), (' ', 'must be a JSON object'),
                ('{"a": "\u0000"}', 'must be a JSON object'), ('{"a": 1e1000000}', 'must be a JSON object'),
                (format('{"a": "%s"}', repeat('x', 10000000)), 'must not be longer than 8192 bytes'),
-               (format('{"a": [%s 1]}', repeat('1,', 4000)), 'must not need more than 8192 bytes as jsonb')) b (c, rule);
+               (format('{"a": [%s 1]}', repeat('1,', 4000)), 'must not need more than 8192 bytes as jsonb'),
+               ('{"a": 1e100000}', 'must not print as more than 8192 bytes')) b (c, rule);
 SELECT throws_ok($$SET LOCAL interlock.context = 'anna'$$, '22023', NULL, 'SET raises the same');
 SELECT results_eq('SELECT length(c->>''a'') FROM contexts() c', ARRAY[8170], 'what was refused changes nothing');
 UPDATE page SET body = 'i';
