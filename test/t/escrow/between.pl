@@ -86,7 +86,7 @@ sql("SELECT interlock.adjust('left_over', 1, 'stock', -1)") for 1 .. 3;
 sql('DROP TRIGGER ' . sql("SELECT string_agg(tgname, ' ON left_over; DROP TRIGGER ') FROM pg_trigger WHERE tgrelid = 'left_over'::regclass") . ' ON left_over');
 like(ask($s1, "SELECT interlock.adjust('left_over', 1, 'stock', -1)"), qr/^55000/, 'without its triggers');
 $node->psql('postgres', "UPDATE left_over SET stock = 4; SELECT interlock.enable_escrow('left_over', 'stock')", stderr => \my $warning);
-like($warning, qr/WARNING:  forgot 2 changes of escrow counters/, 'their parts are forgotten with a warning');
+like($warning, qr/WARNING:  discarded 2 changes of escrow counters/, 'their parts are forgotten with a warning');
 is(sql("SELECT interlock.escrow_value('left_over', 1, 'stock')"), 4, 'enabled again: the row counts, and no part from before');
 is(sql("SELECT outcome, remaining FROM interlock.try_adjust('left_over', 1, 'stock', -5)"), 'insufficient|4', 'for adjustments, too');
 

@@ -68,7 +68,7 @@ is(ask(audit(q(table_name = 'public.stock'), q(role, action, coalesce(before #>>
 # Each function of the owner that makes or drops a guard is one of those above.
 is(ask(q(SELECT string_agg(p.proname, ' ' ORDER BY p.proname) FROM pg_proc p WHERE p.pronamespace = 'interlock'::regnamespace
     AND p.proname ~ '^(enable|disable|define|drop|own|release|require|unrequire|guard|unguard)_' AND p.proname <> ALL (ARRAY(SELECT action FROM interlock.audit)))),
-    'define_idempotency_scope release_lease', 'no function was forgotten');
+    'define_idempotency_scope release_lease release_values release_values', 'no function was forgotten');
 as_role('owner', q(BEGIN; SELECT interlock.enable_marker('page'); ROLLBACK));
 is(ask(q(SELECT count(*) FROM interlock.audit WHERE action = 'enable_marker')), 1, 'what is rolled back was not done');
 as_role('admin', q(SELECT interlock.define_idempotency_scope('pay', ttl => '2 days')));
