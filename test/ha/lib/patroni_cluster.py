@@ -8,6 +8,7 @@ Only processes whose command line has this directory are signalled.
 """
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -27,9 +28,14 @@ NODES = ["node1", "node2", "node3"]
 PATIENCE = int(os.environ.get("PG_TEST_TIMEOUT_DEFAULT", 600))
 
 
+@functools.cache
+def page():
+    return PAGE.read_text()
+
+
 def configuration():
     """The one of the page."""
-    return yaml.safe_load(re.search(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S)[1])
+    return yaml.safe_load(re.search(r"^```yaml\n(.*?)^```$", page(), re.M | re.S)[1])
 
 
 def bin_directory():
@@ -67,6 +73,9 @@ def send(sig, pids):
 class Cluster:
     def __init__(self, directory, synchronous=True):
         self.directory = pathlib.Path(directory)
+        # Patroni would use the reader's PGTARGETSESSIONATTRS for its own connections.
+        for name in [name for name in os.environ if re.fullmatch("PG[A-Z]+", name)]:
+            del os.environ[name]
         self.bin = bin_directory()
         file = self.directory / "cluster.json"
         if not file.exists():
@@ -94,7 +103,7 @@ class Cluster:
             with contextlib.ExitStack() as sockets:
                 try:
                     for port in range(first, first + 2 * len(NODES) + 2):
-                        sockets.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                        sockets.enter_context(socket.create_server(("127.0.0.1", port)))
                 except OSError:
                     continue
                 return first
