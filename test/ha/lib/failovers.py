@@ -50,7 +50,7 @@ class Results:
 
 def break_it(cluster, directory, faults, synchronous, results):
     cluster.start()
-    cluster.sql(cluster.primary(), SETUP)
+    cluster.must(SETUP)
     addresses = [cluster.address(node) for node in NODES]
     load = Load(directory, addresses, careful=not synchronous)
     load.start()
