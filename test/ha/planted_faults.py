@@ -69,9 +69,9 @@ PLANTED = {
         set(),
     ),
     "an effect twice": ("effects twice", lambda history, stored: stored["effects"].append("p1"), set()),
-    "two saves with one version": ("one version given twice", lambda history, stored: history[12].update(version=2), set()),
+    "two saves with one version": ("versions given twice", lambda history, stored: history[12].update(version=2), set()),
     "two transitions from one state": (
-        "one state left twice",
+        "states left twice",
         lambda history, stored: (
             history.append(did("transition", 1.0, 1.1, op="t2", key=7, state="pending")),
             stored["effects"].append("t2"),

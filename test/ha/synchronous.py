@@ -1,4 +1,4 @@
-# Three nodes with Patroni's synchronous_mode lose nothing that was acknowledged, and grant nothing twice: after kill -9 of
+# OPS-16: three nodes with Patroni's synchronous_mode lose nothing that was acknowledged, and grant nothing twice: after kill -9 of
 # the server, kill -9 of a node, a switchover, and a primary that wakes after another one took over. Prints TAP.
 
 import pathlib

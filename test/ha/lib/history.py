@@ -35,10 +35,10 @@ def violations(operations, stored):
         "writes under a token that is over": stale_writes(stored["work"]),
         "acknowledged writes lost": lost(operations, stored["effects"]),
         "effects twice": repeated(stored["effects"], "is stored {} times"),
-        "one version given twice": repeated(
+        "versions given twice": repeated(
             ((a["key"], a["version"]) for a in acknowledged(operations, "save")), "was given to {} saves"
         ),
-        "one state left twice": repeated(
+        "states left twice": repeated(
             ((a["key"], a["state"]) for a in acknowledged(operations, "transition")), "was left by {} transitions"
         ),
     }

@@ -8,6 +8,7 @@ Only processes whose command line has this directory are signalled.
 """
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -27,9 +28,14 @@ NODES = ["node1", "node2", "node3"]
 PATIENCE = int(os.environ.get("PG_TEST_TIMEOUT_DEFAULT", 600))
 
 
+@functools.cache
+def page():
+    return PAGE.read_text()
+
+
 def configuration():
     """The one of the page."""
-    return yaml.safe_load(re.search(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S)[1])
+    return yaml.safe_load(re.search(r"^```yaml\n(.*?)^```$", page(), re.M | re.S)[1])
 
 
 def bin_directory():
@@ -67,6 +73,9 @@ def send(sig, pids):
 class Cluster:
     def __init__(self, directory, synchronous=True):
         self.directory = pathlib.Path(directory)
+        # Patroni would use the reader's PGTARGETSESSIONATTRS for its own connections.
+        for name in [name for name in os.environ if re.fullmatch("PG[A-Z]+", name)]:
+            del os.environ[name]
         self.bin = bin_directory()
         file = self.directory / "cluster.json"
         if not file.exists():
@@ -94,7 +103,7 @@ class Cluster:
             with contextlib.ExitStack() as sockets:
                 try:
                     for port in range(first, first + 2 * len(NODES) + 2):
-                        sockets.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                        sockets.enter_context(socket.create_server(("127.0.0.1", port)))
                 except OSError:
                     continue
                 return first
@@ -106,7 +115,7 @@ class Cluster:
         self.start_etcd()
         self.start_node()
         self.wait_until_ready()
-        self.sql(self.primary(), "CREATE EXTENSION IF NOT EXISTS pg_interlock")
+        self.must("CREATE EXTENSION IF NOT EXISTS pg_interlock")
 
     def start_etcd(self):
         directory = self.directory / "etcd"
@@ -114,27 +123,9 @@ class Cluster:
             return
         directory.mkdir(exist_ok=True)
         client, peer = f"http://{self.etcd()}", f"http://{self.etcd(peer=True)}"
-        self.spawn(
-            "etcd",
-            [
-                "etcd",
-                "--enable-v2",
-                "--name",
-                "etcd1",
-                "--data-dir",
-                f"{directory}/data",
-                "--listen-client-urls",
-                client,
-                "--advertise-client-urls",
-                client,
-                "--listen-peer-urls",
-                peer,
-                "--initial-advertise-peer-urls",
-                peer,
-                "--initial-cluster",
-                f"etcd1={peer}",
-            ],
-        )
+        urls = {"listen-client": client, "advertise-client": client, "listen-peer": peer, "initial-advertise-peer": peer}
+        options = ["--enable-v2", "--name=etcd1", f"--data-dir={directory}/data", f"--initial-cluster=etcd1={peer}"]
+        self.spawn("etcd", ["etcd", *options, *(f"--{name}-urls={url}" for name, url in urls.items())])
         wait_for("etcd", lambda: self.get(self.etcd(), "/health"))
 
     def start_node(self):
@@ -216,15 +207,16 @@ class Cluster:
         except (OSError, ValueError):
             return None
 
-    def sql(self, node, query):
-        """What psql prints, or None."""
-        answer = subprocess.run(
-            [f"{self.bin}/psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", f"{self.address(node)}?connect_timeout=5", "-c", query],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return answer.stdout.strip() if answer.returncode == 0 else None
+    def psql(self, node, query):
+        address = f"{self.address(node)}?connect_timeout=5"
+        command = [f"{self.bin}/psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", address, "-c", query]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def must(self, query):
+        """Runs it on the primary."""
+        answer = self.psql(self.primary(), query)
+        if answer.returncode != 0:
+            raise RuntimeError(answer.stderr)
 
     def primary(self, but=None):
         """The node that has Patroni's lock. It is not "but", the node that is frozen."""
@@ -248,20 +240,13 @@ class Cluster:
         if missing:
             wanted.remove("replica")
         primary = self.primary()
-        return (
-            roles == wanted
-            and primary
-            and self.sql(
-                primary,
-                f"""
-            SELECT count(*) = {len(wanted) - 1} FROM pg_stat_replication
-             WHERE state = 'streaming' AND application_name ~ '^node'""",
-            )
-            == "t"
-        )
+        if roles != wanted or not primary:
+            return False
+        streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND application_name ~ '^node'"
+        return self.psql(primary, streaming).stdout.strip() == str(len(wanted) - 1)
 
     def wait_until_ready(self, missing=False):
-        wait_for("a primary with its standbys", lambda: self.is_ready(missing), 1)
+        wait_for(f"a primary with its standbys: see {self.directory}/*/log", lambda: self.is_ready(missing), 1)
 
     def list(self):
         names = {"leader": "primary", "sync_standby": "synchronous standby", "replica": "standby"}
@@ -273,22 +258,22 @@ class Cluster:
     # --- Faults ------------------------------------------------------------------------------------------------------
 
     def kill(self):
-        send(signal.SIGKILL, self.server(self.primary())[:1])
+        send(signal.SIGKILL, self.server(wait_for("a primary", self.primary))[:1])
 
     def kill_node(self):
-        node = self.primary()
+        node = wait_for("a primary", self.primary)
         self.kill_processes(node)
         wait_for("another primary", lambda: self.primary(but=node))
 
     def switchover(self):
-        node = self.primary()
+        node = wait_for("a primary", self.primary)
         # Patroni refuses while the candidate is not ready.
         wait_for("the switchover", lambda: self.get(self.api(node), "/switchover", {"leader": node}), 2)
         wait_for("another primary", lambda: self.primary(but=node))
 
     def freeze(self):
         """The server wakes before its Patroni, which alone knows that it is no primary any more."""
-        node = self.primary()
+        node = wait_for("a primary", self.primary)
         patroni, server = self.patroni(node), self.server(node)
         send(signal.SIGSTOP, patroni + server)
         try:
