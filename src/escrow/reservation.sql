@@ -9,12 +9,15 @@ CREATE FUNCTION interlock.reserve(
     OUT outcome text, OUT token bigint, OUT expires_at timestamptz)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.reserve(regclass, text, name, numeric, interlock.seconds, text, interlock.seconds) IS
-'Takes the amount from the escrow counter until expires_at, as for a cart: confirm_reservation makes it a sale, cancel_reservation returns it, and so does
-the sweeper when it has expired. outcome: reserved; insufficient, it does not fit whatever becomes of open transactions and reservations; pending, it would fit if some of
-them end well; not_found. token: for those functions. ttl: from now, above zero. holder: a label of at most 255 bytes. wait: for
-transactions of others whose end can make it fit, not for reservations. Needs what adjust needs. The room below the maximum is kept, so it can be returned at any time. Under SERIALIZABLE, row
-security, and without shared_preload_libraries the row itself is changed, under its lock. Errors: 22023 the amount is not above zero, not finite or has
-too many digits, or ttl, holder or wait, 55000 no escrow counters, or their triggers do not fire, or the table has got another key, 25006 read-only transaction, IL004 being edited (under SERIALIZABLE and row security).';
+'Takes the amount from the escrow counter until expires_at, as for a cart. confirm_reservation makes it a sale. cancel_reservation returns it to the
+counter, and so does the sweeper after expires_at.
+outcome: reserved; insufficient: the amount does not fit, however open transactions and reservations end; pending: it fits if some of
+them return their amounts; not_found. token: for the other functions of reservations. ttl: from now, above zero. holder: a label of at most 255 bytes.
+wait: for open transactions that can make the amount fit, not for reservations. The counter keeps room below its maximum for the amount,
+so that it can be returned at any time.
+Needs the privileges of adjust. Under SERIALIZABLE, under row security, and without shared_preload_libraries the call updates the row itself, under its lock.
+Errors: 22023 the amount is not above zero, not finite or has too many digits, or an invalid ttl, holder or wait; 55000 no escrow counters,
+or their triggers do not fire, or the key of the table has changed; 25006 read-only transaction; IL004 the row is being edited (under SERIALIZABLE and row security).';
 COMMENT ON FUNCTION interlock.reserve(regclass, "any", name, numeric, interlock.seconds, text, interlock.seconds) IS
 'As reserve(regclass, text, name, numeric, interlock.seconds, text, interlock.seconds), for a key of another type.';
 

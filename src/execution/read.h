@@ -15,7 +15,7 @@ namespace interlock::inline execution {
 
 struct RowRead {
     KeyedRow row;
-    PlanKind kind; // with the columns and the lock, all that the statement's text depends on
+    PlanKind kind; // the statement's text depends on kind, columns and lock only
     const AttrNumber* columns;
     int count;
     RowLock lock = {};

@@ -26,8 +26,8 @@ struct Position {
     int64 id;
 };
 
-// Raises 22023 for a text that is no position, and for the position of a server that is further
-// than this one.
+// Raises 22023 for a text that is no position, and for a position that this server has not reached:
+// it is from another server, or from before a restore.
 Position parse_position(const char* text);
 char* print_position(const Position& position);
 

@@ -139,8 +139,9 @@ static void check_reach(const RowsRead& read) {
                          "function. row_as_of() reads the rows whose entries you can see.")));
     if (read.at < history->since)
         raise_unknown(read, nullptr,
-                      psprintf("It is complete since %s: then it was enabled, or enabled with "
-                               "other settings. row_as_of() reads rows that have earlier entries.",
+                      psprintf("The history is complete since %s, when it was enabled, or when its "
+                               "retention or ignored columns and writers were changed. "
+                               "row_as_of() reads rows that have earlier entries.",
                                timestamptz_to_str(history->since)));
     if (!history->same_key)
         raise_unknown(read, nullptr,

@@ -27,7 +27,8 @@ struct HistorySettings {
 bool read_settings(const Trigger* trigger, HistorySettings* settings);
 List* trigger_arguments(const HistorySettings& settings);
 
-// Whether both ignore the same, so that a history can continue with the other settings.
+// Whether both settings ignore the same columns and writers. Otherwise the history is complete only
+// since the time when its settings were replaced.
 bool ignores_the_same(const HistorySettings& left, const HistorySettings& right);
 
 } // namespace interlock::history

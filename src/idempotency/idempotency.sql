@@ -131,13 +131,15 @@ CREATE FUNCTION interlock.idempotency_claim(
     ttl interlock.seconds = NULL, stale_after interlock.seconds = NULL, state jsonb = NULL) RETURNS interlock.idempotency_claim_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interlock.seconds, bytea, interlock.seconds, interlock.seconds, jsonb) IS
-'Claims a key, or returns why not: acquired (with the token), replay (completed, with its response and body), failed, exhausted (tried
-as often as the scope allows), in_progress (claimed by another; wait: how long to wait for its end, null: as lock_timeout says),
-mismatch (the key was used with another request; equal JSON is equal; request_hash: the hash of it in its place). ttl, stale_after: of
-this claim, instead of the scope''s; ttl not longer than that of the scope, stale_after not longer than the longer of the scope''s two. state: of a job that begins. Takes over a claim without a sign of life for
-stale_after. has_response: that there was one, also if it was too large to keep. deadline: of the claim, or of the one in the way, null
-while that is not committed. This and the functions below need a grant of the scope. Errors: 42501 the scope is not granted to a role of
-the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
+'Claims a key, or returns why it cannot be claimed. outcome: acquired (with the token); replay: completed before, with its response and body; failed;
+exhausted: tried as often as the scope allows; in_progress: another caller has the claim; mismatch: the key was used with another request.
+A claim whose worker gave no sign of life for stale_after is taken over.
+request: equal JSON is the same request. request_hash: a hash, instead of the request. wait: how long to wait for the end of another claim; null: as lock_timeout
+allows. ttl, stale_after: of this claim, instead of those of the scope. ttl is at most the ttl of the scope, and
+stale_after at most the longer of the scope''s ttl and stale_after. state: of a job that begins. has_response: whether
+there was a response, also if it was too large to be kept. deadline: of this claim, or of the other claim; null while the other claim is not committed. This function and the functions below need a grant of the scope.
+Errors: 42501 the scope is not granted to a role of the current user; 40001 under REPEATABLE READ and above if the key changed after
+the snapshot; 22004, 22023.';
 
 CREATE FUNCTION interlock.idempotency_complete(
     scope text, key text, token bigint, response jsonb = NULL, result_id text = NULL, body bytea = NULL) RETURNS boolean

@@ -32,7 +32,7 @@ struct LeaseDatabase {
     pg_atomic_uint32 serves;    // R6: the epoch is durable
     pg_atomic_uint64 token_end; // R3: tokens below it are reserved
     pg_atomic_uint64 horizon;   // R1
-    int64 reclaim_from;         // R5: tokens from here up to the other can be reclaimed
+    int64 reclaim_from;         // R5: tokens from here up to reclaim_to can be reclaimed
     int64 reclaim_to;
     pg_atomic_uint32 free_block;    // where to search first for a free record
     pg_atomic_uint64 store_changes; // counts changes of the store, also possible ones

@@ -16,7 +16,7 @@ constexpr int64 kTicketLife = 3600 * USECS_PER_SEC;
 struct LeaseTicket {
     int64 number;   // the number in the notification
     int64 asked;    // time of the last request
-    int64 notified; // 0: not since then
+    int64 notified; // 0: not since the last request
     Ref node;
     Ref next;
     Oid role;

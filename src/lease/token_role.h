@@ -13,9 +13,9 @@ namespace interlock::lease {
 // whether it was granted to a given role, and not to which role. No lock must be held.
 Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
-// Runs body(Ref) under the partition's lock. Ref 0: there is no lease with that token, or it does
-// not belong to the caller, and then no lock is held. The caller must not be able to distinguish
-// the two cases.
+// Runs body(Ref) under the partition's lock. Ref 0: there is no lease with that token, or the lease
+// belongs to another role. In the second case the partition's lock is not held. The caller of the
+// SQL function must not be able to distinguish the two cases.
 template <typename Body>
 void with_own_lease(const LeaseKey& key, int64 token, LWLockMode mode, Body&& body) {
     LWLock* lock = partition_lock(key.partition);

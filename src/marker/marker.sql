@@ -20,12 +20,13 @@ CREATE FUNCTION interlock.enable_marker(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_marker(regclass, interlock.seconds, boolean, text, name, name, name, name, name, boolean, text) IS
 'Enables markers, with which users and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
-Missing columns are added, existing ones adopted (a NOTICE lists both). A column that is null: the one of the table''s marker, else lock_status, lock_by, lock_time,
-lock_until and lock_reason. ttl is how long a marker lives without a touch. enforce: only the
-holder may update or delete the row (IL004); without it a live marker only cannot be taken over. notify: NOTIFY
-interlock_row_lock with {table, event} (on), or {table, key, event, holder} (full): every listener sees them. sweep_index: an index over the deadlines of marked rows, so that a sweep
-is fast in a large table too. Without it a sweep reads the whole table, but marking and releasing changes no index (HOT). take_over: who takes a row from its
-holder by take_over_row. expired: nobody before the deadline; operators: also before it, who may call force_unlock_row; allow: who may write the row.
+Missing columns are added, existing ones adopted (a NOTICE lists both). A null name of a column means the column of the table''s marker,
+or lock_status, lock_by, lock_time, lock_until or lock_reason if the table has no marker. ttl: how long a row is held without a touch. enforce: only the
+holder may update or delete the row before the deadline (IL004). Without enforce, a marker stops only other markers. notify: sends
+{table, event} (on), or {table, key, event, holder} (full) on channel interlock_row_lock: every role can listen.
+sweep_index: an index over the deadlines of marked rows, so that a sweep
+is fast in a large table too. Without it a sweep reads the whole table, but marking and releasing changes no index (HOT). take_over: who can take a row from its
+holder with take_over_row before the deadline. expired: nobody; operators: roles that may call force_unlock_row; allow: each role that may write the row.
 Calling it again changes the settings, and other columns only while no row is held. A status column is refused if it has other values than 0 and 1, a 1 without holder and time,
 transitions, or a CHECK that allows other values. A new status column is refused if the holder column has holders, because a manual lock would be
 ignored. It is also refused if status_column is null and there is a column for the holder or the time. Errors: 42501 not the owner, 42804 column type, 22023
@@ -245,10 +246,11 @@ CREATE FUNCTION interlock.take_over_row(
     OUT outcome text, OUT previous_holder text, OUT since timestamptz, OUT expires_at timestamptz)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.take_over_row(regclass, text, text, text, interlock.seconds) IS
-'Gives the row to the holder for ttl from now (null: the table''s), and says who had it. Outcomes: taken (from the previous holder, who cannot save any more), free (no other
-holder had it; the call locks it as lock_row does), refused (the previous holder keeps it until expires_at), not_found. A marker past its deadline is always taken; one
-before it as enable_marker says (take_over). Of two calls at once one takes the row, and the other is refused. since: when the previous holder has locked or touched it.
-taken is audited in row_lock_audit, in the same transaction. Errors: 22004 and 22023 no reason, an invalid holder or ttl; 55000 no markers; 40001 as lock_row.';
+'Gives the row to the holder for ttl from now (null: the ttl of the table), and returns the previous holder. outcome: taken: the previous holder
+cannot save any more; free: no other holder had the row, and the call locks it as lock_row does; refused: the previous holder keeps the row until expires_at;
+not_found. A marker past its deadline can always be taken. Before the deadline, the setting take_over of enable_marker decides. Of two concurrent
+calls, one takes the row and the other is refused. since: when the previous holder locked or touched the row. taken writes an entry to row_lock_audit in the same
+transaction. Errors: 22004 and 22023 no reason, an invalid holder or ttl; 55000 no markers; 40001 as lock_row.';
 COMMENT ON FUNCTION interlock.take_over_row(regclass, "any", text, text, interlock.seconds) IS
 'As take_over_row(regclass, text, text, text, interlock.seconds), for a key of another type.';
 

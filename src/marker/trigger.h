@@ -8,8 +8,8 @@ namespace interlock::marker {
 // Returns false if the function has lost the marker meanwhile. Raises IL004.
 bool check_marker(RowChange* change);
 
-// Raises IL004 if the current marker of a row does not allow the current holder to write it. It is
-// for a change of rows that belong to this row.
+// Raises IL004 if the current marker of a row does not allow the current holder to write the row.
+// Called for a parent row when its children change.
 void refuse_if_marked(Relation rel, const TableInfo* info, TupleTableSlot* row);
 
 } // namespace interlock::marker

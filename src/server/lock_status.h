@@ -8,7 +8,7 @@ namespace interlock::inline server {
 struct LockStatus {
     const LockInstanceData* first;
     int count;
-    List* prepared; // the locks by which prepared transactions hold their numbers
+    List* prepared; // the locks of prepared transactions on their own transaction IDs
 
     const LockInstanceData* begin() const { return first; }
     const LockInstanceData* end() const { return first + count; }
@@ -16,7 +16,7 @@ struct LockStatus {
 
 LockStatus lock_status();
 
-// The number of the prepared transaction that holds the lock, as in pg_prepared_xacts.
+// The ID of the prepared transaction that holds the lock, as in pg_prepared_xacts.
 TransactionId prepared_transaction(const LockStatus& status, const LockInstanceData& lock);
 
 // The role of a process, or InvalidOid if the process is gone.

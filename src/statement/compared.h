@@ -1,4 +1,5 @@
-// What a condition compares. Blind updates and the evidence of a holder are decided by this rule.
+// Which columns a condition compares. This rule decides whether an update is blind, and whether a
+// statement names the holder of a marker.
 //
 // A row that a statement writes has met the statement's condition. After a wait for another
 // transaction its newest version has met the condition again. So if every way through the condition
@@ -14,8 +15,8 @@
 //   not compared  version >= 1    version <> 2    version IN (1, 2)    version = version
 //                 NOT (version = 5)    version IS NOT NULL    anything joined to it by OR
 //
-// It is a rule about the text. A function that ignores its argument counts as a comparison, and so
-// does version <= 999999.
+// The rule judges the text of the condition, not its meaning. A function that ignores its argument
+// counts as a comparison, and so does version <= 999999.
 #pragma once
 
 #include "statement/target.h"
@@ -34,11 +35,11 @@ struct Compared {
 constexpr int kWholeRow = -FirstLowInvalidHeapAttributeNumber;
 constexpr int kCurrentOf = 0;
 
-// What every way through a condition of the target's query compares. A null condition compares
-// nothing.
+// The columns that every way through a condition of the target's query compares. A null condition
+// compares nothing.
 Compared compared_by(Target* target, Node* condition);
 
-// What both compare, and what at least one of them compares.
+// The columns that both conditions compare, and the columns that at least one of them compares.
 Compared both_compare(const Compared& left, const Compared& right);
 Compared either_compares(const Compared& left, const Compared& right);
 

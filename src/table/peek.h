@@ -10,7 +10,7 @@ namespace interlock::inline table {
 // Warns: could not PURPOSE of "TABLE", such as "check the history", if the table still exists.
 void warn_unseen(Oid relid, const char* purpose, int sqlstate, const char* why);
 
-// Why a table could not be read completely. Null members: it was read.
+// Why a table could not be read completely. Null members: the table was read completely.
 struct Unseen {
     int sqlstate;
     const char* why;

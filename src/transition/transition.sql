@@ -114,9 +114,9 @@ CREATE FUNCTION interlock.next_states(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.next_states(regclass, text, name) IS
 'Lists the states that the row may go to from its current state, in the order of the declaration. allowed: whether a change of the
-state alone would pass now. reason: what the guard says against it, the error that it raises, or the privilege that the caller
-lacks. Locks nothing, and undoes what a guard writes: a later transition is judged again. Needs SELECT on the columns that are
-read: all of them where a guard is declared. Errors: P0002 no such row, 55000 no transitions, 22023 several state columns.';
+state alone would succeed now. reason: why it would not: the message of the guard, the error that the guard raises, or the privilege that the caller
+lacks. Locks nothing, and rolls back what a guard writes. A later transition is checked again. Needs SELECT on the key and the state column, and
+on all columns if the table has guards. Errors: P0002 no such row, 55000 no transitions, 22023 several state columns and none is named.';
 COMMENT ON FUNCTION interlock.next_states(regclass, "any", name) IS
 'As next_states(regclass, text, name), for a key of another type.';
 
