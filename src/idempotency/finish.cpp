@@ -8,6 +8,7 @@
 #include "idempotency/table.h"
 #include "idempotency/wait.h"
 #include "server/arguments.h"
+#include "server/lone_call.h"
 
 namespace interlock::idempotency {
 
@@ -92,6 +93,8 @@ Datum idempotency_assert(PG_FUNCTION_ARGS) {
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     int64 token = token_argument(arguments, 2);
     using_scope(key.scope, [&] { assert_claim(key, token); });
+    warn_if_routed(fcinfo, "the claim is no longer asserted",
+                   "Call the function in the transaction that writes.");
     PG_RETURN_VOID();
 }
 }

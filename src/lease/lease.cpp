@@ -4,6 +4,7 @@
 #include "lease/clean_restart.h"
 #include "lease/token_role.h"
 #include "server/error.h"
+#include "server/lone_call.h"
 #include "server/result_row.h"
 #include "server/shared_memory.h"
 
@@ -107,6 +108,8 @@ Datum assert_lease(PG_FUNCTION_ARGS) {
         count(line, Counter::kRefusals);
         raise_not_held(key, token);
     }
+    warn_if_routed(fcinfo, "the lease is no longer asserted",
+                   "Call the function in the transaction that writes.");
     PG_RETURN_VOID();
 }
 }

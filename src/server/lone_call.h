@@ -7,8 +7,10 @@
 // The warning is raised at the commit, and only if the call was all that the transaction did:
 // - The session was not in a transaction block, and no statement of a pipeline came before or
 // after.
-// - The client's statement is a SELECT without FROM. Its only column is the call, and the arguments
-//   of the call are constants or parameters.
+// - The client's statement is a SELECT with one call, and the arguments of the call are constants
+// or
+//   parameters. The call is the only column, or the only item of FROM. Routers such as PL/Proxy
+//   send the second form.
 // Other calls without effect are not recognized.
 #pragma once
 
@@ -20,5 +22,9 @@ namespace interlock::inline server {
 // commit. `message` says which effect has ended. `hint` says how to call the function so that the
 // effect lasts.
 void warn_if_alone(FunctionCallInfo fcinfo, const char* message, const char* hint);
+
+// The same for a function that checks something. As a column, the call alone is a check of now and
+// does not warn. In FROM, it comes from a router, and was to protect the next call.
+void warn_if_routed(FunctionCallInfo fcinfo, const char* message, const char* hint);
 
 } // namespace interlock::inline server

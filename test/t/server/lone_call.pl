@@ -15,6 +15,7 @@ $node->safe_psql('postgres', q(
     CREATE TABLE doc (id int PRIMARY KEY, note text);
     INSERT INTO doc VALUES (1, 'a');
     SELECT interlock.enable_history('doc'), interlock.grant_writer('importer', current_user);
+    SELECT interlock.enable_versioning('doc'), interlock.define_idempotency_scope('pay', model => 'job');
     CREATE FUNCTION lock_and_write() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
         PERFORM interlock.lock_key('a'); UPDATE doc SET note = note; END $$;
     CREATE FUNCTION lock_only() RETURNS void LANGUAGE sql AS $$ SELECT interlock.lock_key('a') $$;
@@ -42,6 +43,15 @@ my %calls = (
     q(SELECT interlock.set_holder('anna')) => '25P01 the holder is already reset',
     q(SELECT interlock.set_writer('importer')) => '25P01 the writer is already reset',
     q(SELECT interlock.suppress_history('doc')) => '25P01 the history is already recorded again');
+
+# As a router sends them
+my %routed = map { s/^SELECT (.*)$/SELECT r FROM $1 r/r => $calls{$_} } keys %calls;
+my $token = query($session, q(SELECT token FROM interlock.acquire_lease('a', '1 day')));
+my $claim = query($session, q(SELECT token FROM interlock.idempotency_claim('pay', 'a')));
+my @assertions = ("interlock.assert_lease('a', $token)", "interlock.idempotency_assert('pay', 'a', $claim)");
+$routed{"SELECT * FROM $assertions[0]"} = '25P01 the lease is no longer asserted';
+$routed{"SELECT * FROM $assertions[1]"} = '25P01 the claim is no longer asserted';
+%calls = (%calls, %routed);
 
 for my $call (sort keys %calls)
 {
@@ -80,11 +90,33 @@ send_statement($session, 'SELECT interlock.lock_keys(ARRAY[$1, $2])', 'a', 'b');
 send_sync($session);
 warns('a call with parameters in a generic plan', $released);
 
+query($session, q(PREPARE lock AS SELECT r::void FROM interlock.lock_key('a') r));
+query($session, 'BEGIN');
+for my $statement ('EXECUTE lock', q(SELECT r::void FROM interlock.lock_key('a') r)) { send_query($session, $statement); warns("in a block: $statement"); }
+send_statement($session, 'SELECT r::void FROM interlock.lock_key($1) r', 'a');
+send_sync($session);
+warns('in a block, with a parameter: a call in FROM');
+query($session, 'COMMIT');
+send_statement($session, 'SELECT r::void FROM interlock.lock_key($1::text) r', 'a');
+send_sync($session);
+warns('a call in FROM with a parameter', $released);
+send_statement($session, 'SELECT r::void FROM interlock.assert_lease($1::text, $2::bigint) r', 'a', $token);
+send_sync($session);
+warns('an assertion in FROM with parameters', '25P01 the lease is no longer asserted');
+
 # Calls that have an effect, or that may be part of something with an effect
 for my $call (
     q(SELECT interlock.lock_key('a', scope => 'session')), q(SELECT interlock.getapplock('r', 'Exclusive', 'Session')),
     q(SELECT interlock.try_lock_key('a')), q(SELECT interlock.set_writer(NULL)), q(SELECT interlock.set_holder(NULL)),
-    q(SELECT interlock.lock_key('a') FROM doc), q(SELECT interlock.lock_key(write_first())), q(SELECT interlock.lock_key((SELECT note FROM doc))),
+    (map { "SELECT $_" } @assertions), "SELECT id FROM doc, $assertions[0]", "UPDATE doc SET note = note FROM $assertions[0]",
+    q(SELECT interlock.versioned_update('doc', 1, (SELECT version FROM doc), '{"note": "b"}') FROM interlock.set_holder('anna')),
+    q(SELECT write_first() FROM interlock.set_holder('anna')), q(SELECT 1 FROM interlock.set_holder('anna') WHERE write_first() = 'a'),
+    q(SELECT 1 FROM interlock.set_holder('anna') WHERE EXISTS (SELECT FROM doc)), q(SELECT (SELECT note FROM doc LIMIT 1) FROM interlock.set_holder('anna')),
+    q(SELECT 1 FROM interlock.lock_key(write_first())), q(SELECT 1 FROM interlock.lock_key((SELECT min(note) FROM doc))),
+    q(SELECT 1 FROM interlock.set_holder('anna'), write_first()), q(SELECT 1 FROM ROWS FROM (interlock.set_holder('anna'), write_first())),
+    q(SELECT 1 FROM interlock.set_holder('anna') FULL JOIN doc ON true), q(SELECT id FROM doc WHERE EXISTS (SELECT FROM interlock.set_holder('anna'))),
+    q(WITH w AS (UPDATE doc SET note = note) SELECT 1 FROM interlock.set_holder('anna')), q(SELECT * FROM interlock.lock_key('a', scope => 'session')),
+    q(SELECT * FROM interlock.set_writer(NULL)), q(SELECT interlock.lock_key('a') FROM doc), q(SELECT interlock.lock_key(write_first())), q(SELECT interlock.lock_key((SELECT note FROM doc))),
     q(SELECT interlock.lock_key('a'), write_first()), q(SELECT lock_and_write()), q(CALL lock_in_procedure()),
     q(DO $$ BEGIN PERFORM interlock.lock_key('a'); UPDATE doc SET note = note; END $$),
     q(UPDATE doc SET note = interlock.lock_key('a')::text), q(WITH w AS (UPDATE doc SET note = note RETURNING 1) SELECT interlock.lock_key('a') FROM w),
