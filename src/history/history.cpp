@@ -26,7 +26,7 @@ static Oid find_or_create_history(Oid relid);
 static void check_ignored_columns(Relation rel, const TableInfo* info,
                                   const HistorySettings& request);
 static void warn_of_unknown_writers(const HistorySettings& request);
-static bool goes_on(const History* present, const HistorySettings& request);
+static TimestampTz complete_since(const History* present, const HistorySettings& request);
 static void refuse_own_history_of_partitions(Oid relid);
 static void create_triggers(Oid relid, const char* table, Oid history,
                             const HistorySettings& request);
@@ -51,7 +51,7 @@ Datum enable_history(PG_FUNCTION_ARGS) {
     Oid relid = RelationGetRelid(rel);
     bool is_linked = present != nullptr && has_own_entries(rel, present);
     Oid history = is_linked ? present->table : InvalidOid;
-    request.since = is_linked && goes_on(present, request) ? present->since : GetCurrentTimestamp();
+    request.since = is_linked ? complete_since(present, request) : GetCurrentTimestamp();
     char* table = qualified_name(rel);
     const char* trigger = present_trigger(present);
     close_table(rel); // the server refuses to alter a table that is open in this session
@@ -166,11 +166,16 @@ static void warn_of_unknown_writers(const HistorySettings& request) {
         ownership::warn_if_ungranted(writer);
 }
 
-// Enabled as it is already: nothing has been missed.
-static bool goes_on(const History* present, const HistorySettings& request) {
-    return present->same_key && present->enabled != TRIGGER_DISABLED &&
-           present->keep_versions == request.keep_versions &&
-           present->keep_for == request.keep_for && ignores_the_same(*present, request);
+// Enabled as it is already, or with another keep_for: nothing has been missed since then.
+static TimestampTz complete_since(const History* present, const HistorySettings& request) {
+    TimestampTz now = GetCurrentTimestamp();
+    if (!present->same_key || present->enabled == TRIGGER_DISABLED ||
+        present->keep_versions != request.keep_versions || !ignores_the_same(*present, request))
+        return now;
+    // Older entries may have been removed already.
+    if (present->keep_for != request.keep_for && present->keep_for > 0)
+        return Max(present->since, now - present->keep_for);
+    return present->since;
 }
 
 static bool has_history_trigger(Oid relid) {

@@ -1,6 +1,6 @@
 -- HIS-62: a whole table at a time is what row_as_of says of each of its rows.
 BEGIN;
-SELECT plan(41);
+SELECT plan(43);
 SET LOCAL client_min_messages = error;
 CREATE ROLE rows_reader;
 CREATE TABLE clock (n int PRIMARY KEY, at timestamptz);
@@ -140,6 +140,16 @@ ALTER TABLE secret_history ENABLE ROW LEVEL SECURITY;
 SET LOCAL ROLE rows_reader;
 SELECT throws_ok($$SELECT * FROM interlock.rows_as_of(NULL::secret, at(12))$$, '55000', 'row security may hide entries of the history of table "secret"');
 RESET ROLE;
+
+-- another keep_for removes nothing; with another number of versions entries may be gone
+CREATE TABLE longer (id int PRIMARY KEY);
+SELECT interlock.enable_history('longer', keep_for => '90 days');
+INSERT INTO longer VALUES (1);
+CREATE TEMP TABLE moment AS SELECT clock_timestamp() AS at;
+SELECT interlock.enable_history('longer', keep_for => '100 days');
+SELECT results_eq('SELECT * FROM interlock.rows_as_of(NULL::longer, (SELECT at FROM moment))', 'VALUES (1)', 'keep_for was raised');
+SELECT interlock.enable_history('longer', keep_versions => 2, keep_for => '100 days');
+SELECT throws_ok('SELECT * FROM interlock.rows_as_of(NULL::longer, (SELECT at FROM moment))', 'P0002', NULL, 'keep_versions was changed');
 
 -- bad input
 CREATE TABLE plain (id int PRIMARY KEY);
