@@ -69,7 +69,7 @@ query($one, 'ROLLBACK');
 
 is(call($one, 'versioned_update', 'task', '1', '1', '{"body": "y"}'), 2, 'a row is changed');
 is(call($one, 'versioned_update', 'task', '1', '1', '{"body": "z"}'), 'IL001', 'not twice from one version');
-is(call($one, 'save_row', 'task', '1', 'me', '{}', undef), 'IL005', 'nor without the marker');
+is(call($one, 'save_row', 'task', '1', 'me', '{}', undef, 'f'), 'IL005', 'nor without the marker');
 is($node->safe_psql('postgres', 'SELECT version, body FROM task'), '2|y', 'and nothing is lost');
 
 # --- All others -----------------------------------------------------------------------
