@@ -16,6 +16,6 @@
 namespace interlock::escrow {
 
 // To be called when the current transaction has added to the counter of the row.
-void notify_of_return(const KeyedRow& row, const EscrowColumn& column);
+void notify_of_return(const KeyedRow& row, const EscrowColumn& counted);
 
 } // namespace interlock::escrow
