@@ -141,6 +141,16 @@ is(ask("SELECT pay_invoice('zeta', 3, 7, $token)"), 'IL001', 'the versions are t
 is(ask("SELECT pay_invoice('zeta', 3, 1, $token)"), 2, 'the current one is accepted');
 is(on('shard3', q(INSERT INTO invoice VALUES ('zeta', 4, 1) RETURNING version > 2)), 't', 'a row that is inserted now begins above all that have come');
 
+# A move waits for a transaction that has entered the slot
+my $direct = start($node{shard2});
+ask_in($direct, q(BEGIN; SELECT enter('fern'); INSERT INTO invoice VALUES ('fern', 1, 1)));
+$moving = IPC::Run::start(move(240, 240, 'shard3'), '<', \undef, '>', \$out, '2>', \$err);
+$node{shard2}->poll_query_until('postgres', q(SELECT NOT EXISTS (SELECT FROM slot WHERE slot = 240)
+    OR EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT set_slot_240, %' AND wait_event_type = 'Lock')));
+ask_in($direct, 'COMMIT');
+$moving->finish;
+is(shards_with(q(SELECT FROM invoice WHERE tenant = 'fern')), 'shard3', 'SHD-1: a row that is not committed when the move begins is moved');
+
 # Clients with the old map are refused
 my $stale = start($node{shard1});
 is(ask_in($stale, $_), 'SH001', "the old shard refuses $_") for q(SELECT * FROM lease('zeta/billing', '10 min', 'eve')), "SELECT renew('zeta/billing', $later)",
