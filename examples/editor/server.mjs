@@ -154,8 +154,8 @@ api.post('/documents/:id/status', async (req, res) => {
 
 api.get('/documents/:id/history', async (req, res) => {
     const { rows } = await pool.query(
-        `SELECT id::text, version::text, changed_at, writer, operation, changed FROM interlock.row_history('document', $1::int)
-          ORDER BY id DESC LIMIT 100`, [req.params.id]);
+        `SELECT h.id::text, version::text, changed_at, writer, operation, changed FROM interlock.row_history('document', $1::int) h
+          ORDER BY h.id DESC LIMIT 100`, [req.params.id]);
     res.json(rows);
 });
 api.get('/documents/:id/history/:entry', async (req, res) => {
