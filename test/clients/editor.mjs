@@ -48,7 +48,7 @@ async function end({ child }) {
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 const wrong = []; // what no page may do
 async function tab(server, user, document, options = {}) {
-    const context = await browser.newContext({ viewport: { width: 1040, height: 820 }, deviceScaleFactor: 1.5, locale: 'en-GB', ...options });
+    const context = await browser.newContext({ viewport: { width: 1040, height: 700 }, deviceScaleFactor: 1.5, locale: 'en-GB', ...options });
     const page = await context.newPage();
     page.setDefaultTimeout(180_000);
     page.on('pageerror', (error) => wrong.push(`${user}: ${error}`));
@@ -235,7 +235,7 @@ await check('history says who, shows what changed, and restores', async () => {
     assert.deepEqual(await entries.first().locator('ins').allInnerTexts(), ['+ closed']);
     assert.equal(await entries.first().locator('del').count(), 4);
     await accessible(bert, 'history');
-    if (pictures) await entries.first().scrollIntoViewIfNeeded();
+    await bert.locator('#history-title').evaluate((heading) => heading.scrollIntoView());
     await picture(bert, '5-history');
     await entries.nth(1).getByRole('button', { name: /^Restore/ }).click();
     await eventually(async () => (await bodyOf(1)).endsWith('Holidays: closed\n'));

@@ -101,7 +101,7 @@ function showMode() {
 
 async function edit(takeOver) {
     const answer = await call('POST', path('/edit'), { takeOver });
-    dismiss('kept');
+    for (const name of ['kept', 'lost', 'error']) dismiss(name);
     begin(answer.row);
 }
 
@@ -274,7 +274,7 @@ function showActions(held) {
                 await call('POST', path('/ask'), { holder: held.holder });
                 notice('error', `${nameOf(held.holder)} was asked.`, button('Close', () => dismiss('error')));
             })), button('Take over…', () => {
-                $('take-over-from').textContent = `${nameOf(held.holder)} edits this document, and loses what is not saved.`;
+                $('take-over-from').textContent = `${nameOf(held.holder)} edits this document, and cannot save any more. Text that is not saved stays in the browser of ${nameOf(held.holder)}.`;
                 $('reason').value = '';
                 $('take-over').showModal();
             })]);
