@@ -38,7 +38,13 @@ CREATE TABLE hand_kept (LIKE batch INCLUDING ALL);
 INSERT INTO hand_kept SELECT g, 1, 'y', 2.5, 1 FROM generate_series(1, 64000) g;
 CREATE TABLE kept (LIKE batch INCLUDING ALL);
 INSERT INTO kept SELECT * FROM hand_kept;
+-- With --against, another version may not have the option.
+SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'enable_versioning' AND 'unchanged' = ANY (proargnames)) AS has_keep \gset
+\if :has_keep
 SELECT interlock.enable_versioning('kept', unchanged => 'keep');
+\else
+SELECT interlock.enable_versioning('kept');
+\endif
 
 CREATE TABLE marked (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO marked SELECT * FROM plain;
