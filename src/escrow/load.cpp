@@ -266,7 +266,7 @@ void raise_key_changed(Relation rel, const TableInfo* info, const EscrowColumn& 
 }
 
 void require_own_trigger(Relation rel, const TableInfo* info, const EscrowColumn& column) {
-    require_own(rel, &column, "enable_escrow");
+    require_own(rel, info, &column, "enable_escrow");
     if (!sorts_last(column.trigger) || !fires_last(info, column))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("trigger \"%s\" of table \"%s\" does not fire after all others",

@@ -338,7 +338,7 @@ HistoryRead open_history(Oid relid, LOCKMODE mode) {
     }
     read.info = table_info(read.rel);
     read.history = require_history(read.rel, read.info);
-    require_distributable(read.rel, "enable_history");
+    require_distributable(read.rel, read.info->distribution, "enable_history");
     Relation entries = open_readable_entries(read.rel, read.history, AccessShareLock);
     require_select(entries);
     close_table(entries);

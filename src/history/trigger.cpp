@@ -116,7 +116,7 @@ static const History* usable_history(Relation rel, const TableInfo* info) {
     const History* history = history_of(info);
     if (!OidIsValid(history->table))
         raise_forged(rel, history->trigger, "enable_history");
-    require_own(rel, history, "enable_history");
+    require_own(rel, info, history, "enable_history");
     if (history->key_columns == nullptr)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -38,11 +38,12 @@ Datum lease_trigger(PG_FUNCTION_ARGS) {
 }
 
 static const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
+    const TableInfo* info = table_info(rel);
     const LeaseRequirement* found = nullptr;
-    for (const LeaseRequirement& requirement : requirements_of(table_info(rel)))
+    for (const LeaseRequirement& requirement : requirements_of(info))
         if (requirement.trigger_oid == trigger->tgoid)
             found = &requirement;
-    require_own(rel, found, "require_lease");
+    require_own(rel, info, found, "require_lease");
     if (found->fits)
         return found;
     ereport(

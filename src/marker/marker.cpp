@@ -118,7 +118,7 @@ Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
 }
 
 const Marker* usable_marker(Relation rel, const TableInfo* info) {
-    require_own(rel, marker_of(info), "enable_marker");
+    require_own(rel, info, marker_of(info), "enable_marker");
     if (!marker_of(info)->usable)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

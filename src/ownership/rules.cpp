@@ -172,7 +172,7 @@ void check_owned_columns(TableInfo* info) {
 
 const Ownership* usable_ownership(Relation rel, const TableInfo* info) {
     const Ownership* ownership = ownership_of(info);
-    require_own(rel, ownership, "own_columns");
+    require_own(rel, info, ownership, "own_columns");
     if (ownership->gone != nullptr)
         raise_gone(*ownership->gone, RelationGetRelid(rel));
     if (ownership->has_value_writers && ownership->value_writers == InvalidAttrNumber)

@@ -53,26 +53,26 @@ static void require_local_partitions(Relation rel) {
                             errhint("Detach it, or call the function for the other partitions.")));
 }
 
-void require_distributable(Relation rel, const char* enable) {
+void require_distributable(Relation rel, Distribution distribution, const char* enable) {
+    if (distribution == Distribution::kNone)
+        return;
     const Mechanism* mechanism = mechanism_of(enable);
-    if (mechanism != nullptr && mechanism->distributed_hint != nullptr &&
-        distribution_of(RelationGetRelid(rel)) != Distribution::kNone)
+    if (mechanism != nullptr && mechanism->distributed_hint != nullptr)
         refuse_distributed(rel, enable, mechanism->distributed_hint);
 }
 
-void require_own(Relation rel, const OwnTrigger* own, const char* enable) {
+void require_own(Relation rel, const TableInfo* info, const OwnTrigger* own, const char* enable) {
     if (own == nullptr || !own->well_formed)
         raise_forged(rel, own != nullptr ? own->trigger : enable, enable);
     if (own->twin != nullptr)
         raise_twins(rel, own->trigger, own->twin, enable);
-    if (own->distribution != Distribution::kNone)
-        require_distributable(rel, enable);
+    require_distributable(rel, info->distribution, enable);
 }
 
 void require_enableable(Relation rel, const char* function) {
     if (mechanism_of(function) == nullptr)
         return;
-    require_distributable(rel, function);
+    require_distributable(rel, distribution_of(RelationGetRelid(rel)), function);
     require_local_partitions(rel);
 }
 

@@ -83,11 +83,11 @@ private:
 
 // Raises 0A000 if the mechanism with that enabling function does not work on tables that Citus
 // distributes, and the table is one.
-void require_distributable(Relation rel, const char* enable);
+void require_distributable(Relation rel, Distribution distribution, const char* enable);
 
 // Raises 39P01 for a trigger that interlock.<enable> has not created, and for one of two, and the
 // error above. Null: the trigger is gone.
-void require_own(Relation rel, const OwnTrigger* own, const char* enable);
+void require_own(Relation rel, const TableInfo* info, const OwnTrigger* own, const char* enable);
 
 // For a function that may enable a mechanism: raises the error above, and 42809 if a partition of
 // the table is a foreign table, in which no trigger could check a row. Other functions raise

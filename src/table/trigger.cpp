@@ -150,7 +150,6 @@ OwnTrigger own_trigger(Oid relid, const Trigger* trigger) {
     own.root = root_of_trigger(relid, trigger);
     own.enabled = trigger->tgenabled;
     own.is_clone = trigger->tgisclone;
-    own.distribution = distribution_of(relid);
     return own;
 }
 

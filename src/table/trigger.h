@@ -3,7 +3,6 @@
 #pragma once
 
 #include "server/name_list.h"
-#include "table/citus.h"
 
 namespace interlock::inline table {
 
@@ -55,7 +54,6 @@ struct OwnTrigger {
     char enabled;        // tgenabled
     bool is_clone;       // the trigger belongs to the partitioned parent
     bool well_formed;    // the enabling function writes such arguments
-    Distribution distribution; // of the table, by Citus
 };
 OwnTrigger own_trigger(Oid relid, const Trigger* trigger);
 

@@ -3,6 +3,7 @@
 #include "server/result_row.h"
 #include "server/scope.h"
 #include "table/catalog_trigger.h"
+#include "table/citus.h"
 #include "table/trigger.h"
 
 namespace interlock::inline table {

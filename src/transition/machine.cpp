@@ -192,7 +192,7 @@ Datum state_value(Relation rel, const StateMachine* machine, Datum value, Oid ty
 }
 
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {
-    require_own(rel, machine, "define_transitions");
+    require_own(rel, table_info(rel), machine, "define_transitions");
     if (machine->column == InvalidAttrNumber)
         ereport(
             ERROR,

@@ -28,7 +28,7 @@ bool token_kind_of(Oid type, TokenKind* kind) {
 
 const Versioning* usable_versioning(Relation rel, const TableInfo* info) {
     const Versioning* versioning = versioning_of(info);
-    require_own(rel, versioning, "enable_versioning");
+    require_own(rel, info, versioning, "enable_versioning");
     if (versioning->column == InvalidAttrNumber)
         ereport(
             ERROR,
@@ -39,7 +39,7 @@ const Versioning* usable_versioning(Relation rel, const TableInfo* info) {
                      "name of the column and the other settings, which SELECT "
                      "interlock.configuration(%s) shows.",
                      quote_literal_cstr(qualified_name(rel)))));
-    if (versioning->distribution == Distribution::kReference && !is_counter(versioning->kind))
+    if (info->distribution == Distribution::kReference && !is_counter(versioning->kind))
         refuse_distributed(rel, "a time as the version", kReferenceHint);
     return versioning;
 }
