@@ -55,8 +55,7 @@ Datum sweep(PG_FUNCTION_ARGS) {
         if (limited && left <= 0)
             break;
         Oid relid = lfirst_oid(cell);
-        if (is_subscribed(relid) ||
-            distribution_of(relid) != Distribution::kNone) // as begin_table()
+        if (!is_swept(relid))
             continue;
         SweepResult result = {};
         ErrorData* error = attempt([&] { result = sweep_table(relid, {.max_rows = left}); });

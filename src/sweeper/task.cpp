@@ -70,9 +70,12 @@ void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
     });
 }
 
+bool is_swept(Oid table) {
+    return !is_subscribed(table) && distribution_of(table) == Distribution::kNone;
+}
+
 bool begin_table(SweepRun* run, Oid table) {
-    // The rows of a distributed table are in shards, which the sweeper finds, too.
-    if (is_subscribed(table) || distribution_of(table) != Distribution::kNone)
+    if (!is_swept(table))
         return false;
     if (run->left_out.has(table)) {
         note_failure_of(

@@ -53,9 +53,13 @@ void note_failure(SweepRun* run, const char* what, const char* message);
 // The same for an error at a table. To be called outside a transaction: it starts its own.
 void note_table_failure(SweepRun* run, Oid table, const char* message);
 
+// Whether the table is swept on this server. It is not if a subscription writes the table, or if
+// Citus distributes it: its rows are in shards, which are tables of their own.
+bool is_swept(Oid table);
+
 // To be called before code of the table's owner runs, in the same transaction. Returns false if the
-// table is left out of this run (LeftOut), and requests another run. Also returns false if a
-// subscription writes the table.
+// table is left out of this run (LeftOut), and requests another run. Also returns false unless
+// is_swept().
 bool begin_table(SweepRun* run, Oid table);
 
 // To be called when the table is done, outside a transaction. If a worker is terminated afterwards,
