@@ -51,7 +51,8 @@ struct History : OwnTrigger, HistorySettings {
     JsonMembers row_members; // the columns in an entry's row: all others
     JsonMembers key_members; // the columns in its key
     Bitmapset* ignored;      // attribute numbers of the ignored columns; null: none
-    Bitmapset* unmoved;      // and of a version, and of a marker unless markers are recorded
+    Bitmapset* unmoved; // and of those that our triggers set, without counters, and without the
+                        // columns of a marker if markers are recorded
 };
 
 // The part. Null if history is not enabled.

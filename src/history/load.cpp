@@ -3,11 +3,9 @@
 #include "history/history.h"
 
 #include "marker/marker.h"
-#include "ownership/ownership.h"
 #include "server/scope.h"
 #include "table/facet.h"
 #include "table/plan.h"
-#include "version/version.h"
 
 namespace interlock::history {
 
@@ -86,16 +84,11 @@ void load_ignored_columns(TableInfo* info) {
         if (column != InvalidAttrNumber)
             history->ignored = bms_add_member(history->ignored, column);
     }
-    history->unmoved = bms_copy(history->ignored);
+    Bitmapset* maintained = bms_difference(info->maintained, info->counted);
     const marker::Marker* marker = marker::marker_of(info);
-    if (marker != nullptr && marker->well_formed && !history->record_markers)
-        history->unmoved = bms_add_members(history->unmoved, marker->attnums);
-    const version::Versioning* versioning = version::versioning_of(info);
-    if (versioning != nullptr && versioning->column != InvalidAttrNumber)
-        history->unmoved = bms_add_member(history->unmoved, versioning->column);
-    const ownership::Ownership* ownership = ownership::ownership_of(info);
-    if (ownership != nullptr && ownership->value_writers != InvalidAttrNumber)
-        history->unmoved = bms_add_member(history->unmoved, ownership->value_writers);
+    if (marker != nullptr && history->record_markers)
+        maintained = bms_del_members(maintained, marker->attnums);
+    history->unmoved = bms_union(history->ignored, maintained);
 }
 
 char* history_type_name(Oid relid, const char* column) {
