@@ -46,6 +46,17 @@ StoredRow read_row(Relation rel, const TableInfo* info, const Key& key, const Bi
     return row;
 }
 
+StoredRow read_locked_row(Relation rel, const TableInfo* info, const Key& key,
+                          const Bitmapset* columns) {
+    constexpr int kAttempts = 3;
+    for (int i = 0; i < kAttempts; i++) {
+        StoredRow row = read_row(rel, info, key, columns, {RowStrength::kNoKeyUpdate});
+        if (row.found || !read_row(rel, info, key, columns).found)
+            return row;
+    }
+    raise_suppressed(rel);
+}
+
 const Bitmapset* with_table_key(Relation rel, const TableInfo* info, const Key& key,
                                 const Bitmapset* columns) {
     if (is_named_by_table_key(info, key) ||

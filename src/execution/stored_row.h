@@ -24,6 +24,12 @@ struct StoredRow {
 StoredRow read_row(Relation rel, const TableInfo* info, const Key& key, const Bitmapset* columns,
                    RowLock lock = {});
 
+// Locks the row FOR NO KEY UPDATE, and reads it as it is then. A row that was deleted during the
+// wait may have been inserted again. Not found: there is no such row. Raises the error of
+// raise_suppressed() if the row is there and cannot be locked: a policy for UPDATE hides it.
+StoredRow read_locked_row(Relation rel, const TableInfo* info, const Key& key,
+                          const Bitmapset* columns);
+
 // --- The table's key of a row that another key names ---------------------------------------------
 
 // The columns, and the columns of the table's key if `key` is another key and the caller may SELECT

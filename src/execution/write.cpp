@@ -178,13 +178,10 @@ static bool meets_all(const RowWrite& write, TupleTableSlot* row) {
     return true;
 }
 
-static bool has_values(TupleTableSlot* row, const Changes& changes) {
+static bool has_changes(TupleTableSlot* row, const Changes& changes) {
     RowValues stored = values_in(row);
-    for (int i = 0; i < changes.count; i++)
-        if (!same_value(TupleDescAttr(row->tts_tupleDescriptor, changes.attnums[i] - 1),
-                        stored[changes.attnums[i]], {changes.values[i], changes.nulls[i]}))
-            return false;
-    return true;
+    return has_values(row->tts_tupleDescriptor, changes,
+                      [&](AttrNumber column) { return stored[column]; });
 }
 
 // For a row that is written without locking it first, the conditions were checked before a possible
@@ -213,7 +210,7 @@ static DirectOutcome write_without_statement(const RowWrite& write, NullableDatu
             slot_getallattrs(row); // the new row needs them all
             if (!meets_all(write, row))
                 return false;
-            write.was_unchanged = write.skips_unchanged && has_values(row, *write.changes);
+            write.was_unchanged = write.skips_unchanged && has_changes(row, *write.changes);
             if (write.was_unchanged)
                 return false;
             compute(write, row, &update.computed);

@@ -232,19 +232,6 @@ static Changes differing(const RevertCall& call, const Changes& wanted, const St
 
 // --- The row -------------------------------------------------------------------------------------
 
-// Locks the row and returns it as it is then. One that was deleted while we waited for it may have
-// been inserted again.
-static StoredRow lock_row(const RevertCall& call, const Bitmapset* columns) {
-    constexpr int kAttempts = 3;
-    for (int i = 0; i < kAttempts; i++) {
-        StoredRow row =
-            read_row(call.rel, call.info, call.key, columns, {RowStrength::kNoKeyUpdate});
-        if (row.found || !read_row(call.rel, call.info, call.key, columns).found)
-            return row;
-    }
-    raise_suppressed(call.rel); // a policy for UPDATE hides it
-}
-
 static bool is_expected(const RevertCall& call, int64 stored) {
     return !call.has_expected || stored == call.expected.token ||
            version::is_shown_as_expected(call.versioning, call.expected, stored);
@@ -279,7 +266,7 @@ static Reverted revert(const RevertCall& call) {
     Bitmapset* columns = bms_union(wanted, call.info->key.attnums);
     if (call.versioning != nullptr)
         columns = bms_add_member(columns, call.versioning->column);
-    StoredRow row = lock_row(call, columns);
+    StoredRow row = read_locked_row(call.rel, call.info, call.key, columns);
     if (!row.found)
         return {RevertOutcome::kNotFound, 0, nullptr};
     Reverted reverted = {RevertOutcome::kUnchanged, 0, table_key(call.info, call.key, row)};

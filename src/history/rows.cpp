@@ -62,9 +62,7 @@ Datum history_key_of(PG_FUNCTION_ARGS) {
     Relation rel = open_table(get_typ_typrelid(HeapTupleHeaderGetTypeId(header)), AccessShareLock);
     const TableInfo* info = table_info(rel);
     require_history(rel, info);
-    HeapTupleData row = {};
-    row.t_len = HeapTupleHeaderGetDatumLength(header);
-    row.t_data = header;
+    HeapTupleData row = row_in(header);
     Datum key = history_key(info, values_of_row(info->columns, &row));
     close_table(rel);
     return key;
@@ -246,10 +244,7 @@ static void put_row(const RowReceiver* receiver, const Datum* values, const bool
     if (!nulls[0]) {
         tuplestore_puttuple(receiver->rows, row_of_entry(*receiver->read, values[0]));
     } else if (!nulls[1]) {
-        HeapTupleHeader header = DatumGetHeapTupleHeader(values[1]);
-        HeapTupleData row = {};
-        row.t_len = HeapTupleHeaderGetDatumLength(header);
-        row.t_data = header;
+        HeapTupleData row = row_in(DatumGetHeapTupleHeader(values[1]));
         tuplestore_puttuple(receiver->rows, &row);
     }
 }

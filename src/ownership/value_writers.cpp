@@ -2,6 +2,7 @@
 
 #include "execution/stored_row.h"
 #include "execution/write.h"
+#include "ownership/violation.h"
 #include "ownership/writer.h"
 #include "server/arguments.h"
 #include "server/error.h"
@@ -78,20 +79,14 @@ static ReleaseCall open_release(const Arguments& arguments) {
     return call;
 }
 
-// A row that was deleted while we waited for it may have been inserted again.
 static StoredRow lock_row(const ReleaseCall& call) {
-    constexpr int kAttempts = 3;
-    const Bitmapset* columns = with_table_key(call.rel, call.info, call.key,
-                                              bms_make_singleton(call.ownership->value_writers));
-    for (int i = 0; i < kAttempts; i++) {
-        StoredRow row =
-            read_row(call.rel, call.info, call.key, columns, {RowStrength::kNoKeyUpdate});
-        if (row.found)
-            return row;
-        if (!read_row(call.rel, call.info, call.key, columns).found)
-            raise_no_such_row(call.rel, call.info, call.key);
-    }
-    raise_suppressed(call.rel); // a policy for UPDATE hides it
+    StoredRow row =
+        read_locked_row(call.rel, call.info, call.key,
+                        with_table_key(call.rel, call.info, call.key,
+                                       bms_make_singleton(call.ownership->value_writers)));
+    if (!row.found)
+        raise_no_such_row(call.rel, call.info, call.key);
+    return row;
 }
 
 static bool may_release(const Ownership* ownership, const Writer& writer, const char* owner) {
@@ -113,12 +108,8 @@ static void require_writer(const ReleaseCall& call, const StoredRow& row, Nullab
                  errmsg("value of column \"%s\" of table \"%s\" belongs to writer \"%s\"", name,
                         RelationGetRelationName(call.rel), owner),
                  errdetail_internal(
-                     "%s", json_object({{"table", qualified_name(call.rel)},
-                                        {"key", nullptr, key},
-                                        {"columns", nullptr,
-                                         names_json(call.info, bms_make_singleton(column))},
-                                        {"owner", owner},
-                                        {"writer", writer.name}})),
+                     "%s", violation_detail(call.rel, call.info, key, bms_make_singleton(column),
+                                            owner, writer.name)),
                  errhint("Begin the transaction with SELECT interlock.set_writer(%s), or let the "
                          "table's owner release it.",
                          quote_literal_cstr(owner))));

@@ -18,9 +18,6 @@ NullableDatum with_writer(const TableInfo* info, NullableDatum writers, const Bi
 // value_writers.
 bool is_release(const Ownership* ownership);
 
-// The names of the columns as a JSON array, for the detail of an error.
-const char* names_json(const TableInfo* info, const Bitmapset* columns);
-
 // Warns if values of the column belong to writers already: an earlier declaration has left them. To
 // be called with an SPI connection.
 void warn_of_former_writers(Oid relid, const char* column);

@@ -2,6 +2,7 @@
 
 #include "server/error.h"
 #include "server/subtransaction.h"
+#include "table/row_values.h"
 
 namespace interlock::inline table {
 
@@ -12,10 +13,8 @@ static HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json
     HeapTuple empty = heap_form_tuple(columns, values, nulls);
     Datum record =
         FunctionCall2(populate, heap_copy_tuple_as_datum(empty, columns), JsonbPGetDatum(json));
-    HeapTupleHeader header = DatumGetHeapTupleHeader(record);
-    auto* tuple = static_cast<HeapTuple>(palloc0(sizeof(HeapTupleData)));
-    tuple->t_len = HeapTupleHeaderGetDatumLength(header);
-    tuple->t_data = header;
+    auto* tuple = static_cast<HeapTuple>(palloc(sizeof(HeapTupleData)));
+    *tuple = row_in(DatumGetHeapTupleHeader(record));
     return tuple;
 }
 

@@ -17,6 +17,17 @@ struct Changes {
     bool* nulls;
 };
 
+// Whether the row has these values already, compared by their bytes. stored(column) is the value in
+// the row.
+template <typename Stored>
+bool has_values(TupleDesc columns, const Changes& changes, Stored&& stored) {
+    for (int i = 0; i < changes.count; i++)
+        if (!same_value(TupleDescAttr(columns, changes.attnums[i] - 1), stored(changes.attnums[i]),
+                        {changes.values[i], changes.nulls[i]}))
+            return false;
+    return true;
+}
+
 // Reads {column: value}. Raises 22023 if it is no object. Raises 42703 for an unknown column, and
 // 428C9 for a generated column. Raises 22023 for a column of the table's key, for a column of the
 // key that names the row, and for a column in `managed`, which the function sets itself. Also

@@ -207,9 +207,7 @@ static Bitmapset* all_columns(TupleDesc columns) {
 // By the names of its fields always: the type may have others, in another order, when it is read.
 static JsonbValue object_to_json(Datum value) {
     HeapTupleHeader header = DatumGetHeapTupleHeader(value);
-    HeapTupleData tuple = {};
-    tuple.t_len = HeapTupleHeaderGetDatumLength(header);
-    tuple.t_data = header;
+    HeapTupleData tuple = row_in(header);
     // A copy, as the names are used afterwards.
     TupleDesc columns = lookup_rowtype_tupdesc_copy(HeapTupleHeaderGetTypeId(header),
                                                     HeapTupleHeaderGetTypMod(header));

@@ -5,6 +5,14 @@
 
 namespace interlock::inline table {
 
+// The row in a value of a composite type. It points into the value.
+inline HeapTupleData row_in(HeapTupleHeader value) {
+    HeapTupleData row = {};
+    row.t_len = HeapTupleHeaderGetDatumLength(value);
+    row.t_data = value;
+    return row;
+}
+
 // A row with its values by attribute number - 1. Without it, heap_getattr would search the whole
 // row for each column after a null.
 struct RowValues {

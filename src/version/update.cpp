@@ -50,15 +50,12 @@ static StoredRow read_unwritten(Relation rel, const TableInfo* info, const Key& 
     return read_row(rel, info, key, with_table_key(rel, info, key, columns));
 }
 
-static bool has_values(const StoredRow& row, const TableInfo* info, const Changes& changes) {
-    for (int i = 0; i < changes.count; i++) {
+static bool has_changes(const StoredRow& row, const TableInfo* info, const Changes& changes) {
+    return has_values(info->columns, changes, [&](AttrNumber column) {
         NullableDatum stored;
-        stored.value = stored_value(row, changes.attnums[i], &stored.isnull);
-        if (!same_value(TupleDescAttr(info->columns, changes.attnums[i] - 1), stored,
-                        {changes.values[i], changes.nulls[i]}))
-            return false;
-    }
-    return true;
+        stored.value = stored_value(row, column, &stored.isnull);
+        return stored;
+    });
 }
 
 // `changes` is null for a delete.
@@ -81,7 +78,7 @@ static Attempt write_if_current(Relation rel, const TableInfo* info, const Key& 
         int64 stored = stored_token(row, versioning);
         if (stored != expected)
             return {Outcome::kConflict, stored, table_key(info, key, row)};
-        if (compares && has_values(row, info, *changes))
+        if (compares && has_changes(row, info, *changes))
             return {Outcome::kUnchanged, stored, nullptr};
         if (written.was_suppressed)
             break;
