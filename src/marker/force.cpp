@@ -98,17 +98,10 @@ Datum take_over_row(PG_FUNCTION_ARGS) {
 }
 }
 
-static Oid force_function() {
-    Oid types[] = {REGCLASSOID, ANYOID, TEXTOID};
-    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("force_unlock_row"),
-                           PointerGetDatum(buildoidvector(types, lengthof(types))),
-                           ObjectIdGetDatum(own_schema()));
-}
-
 static bool may_take_live(const Marker* marker) {
     if (marker->take_over != TakeOver::kOperators)
         return marker->take_over == TakeOver::kAllow;
-    Oid function = force_function();
+    Oid function = own_function_oid("force_unlock_row", {REGCLASSOID, ANYOID, TEXTOID});
     return OidIsValid(function) && check_function_privilege(function, GetUserId()) == ACLCHECK_OK;
 }
 

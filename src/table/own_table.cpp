@@ -148,10 +148,18 @@ char* own_trigger_function_name(const char* name) {
     return quote_qualified_identifier(get_namespace_name(require_schema(internal_schema())), name);
 }
 
-Oid own_trigger_function(const char* name) {
+static Oid function_oid(const char* name, std::initializer_list<Oid> arguments, Oid schema) {
+    const oidvector* types = buildoidvector(arguments.begin(), static_cast<int>(arguments.size()));
     return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
-                           PointerGetDatum(buildoidvector(nullptr, 0)),
-                           ObjectIdGetDatum(require_schema(internal_schema())));
+                           PointerGetDatum(types), ObjectIdGetDatum(schema));
+}
+
+Oid own_function_oid(const char* name, std::initializer_list<Oid> arguments) {
+    return function_oid(name, arguments, own_schema());
+}
+
+Oid own_trigger_function(const char* name) {
+    return function_oid(name, {}, require_schema(internal_schema()));
 }
 
 } // namespace interlock::inline table

@@ -33,6 +33,9 @@ Oid internal_table(const char* name);
 char* own_function(const char* name);
 char* own_trigger_function_name(const char* name);
 
+// The OID of a function in the first schema. InvalidOid if there is none with these arguments.
+Oid own_function_oid(const char* name, std::initializer_list<Oid> arguments);
+
 // The OID of a trigger function of the extension.
 Oid own_trigger_function(const char* name);
 

@@ -45,13 +45,7 @@ static void note_catalog_change(Datum, CatalogCache, uint32) { catalog_changes++
 
 // --- Defaults ------------------------------------------------------------------------------------
 
-// first_version(text)
-static Oid function_of_defaults() {
-    Oid argument = TEXTOID;
-    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("first_version"),
-                           PointerGetDatum(buildoidvector(&argument, 1)),
-                           ObjectIdGetDatum(own_schema()));
-}
+static Oid function_of_defaults() { return own_function_oid("first_version", {TEXTOID}); }
 
 // That of create_start is far shorter, and any role can make one of gigabytes.
 constexpr Size kMostDefaultBytes = 8192;
@@ -225,10 +219,10 @@ static int64 search_start(const char* name) {
     uint64 changes = catalog_changes;
     require_name(name);
     Candidates found = find_candidates(name);
-    if (list_length(found.sequences) == 1)
+    if (list_length(found.sequences) == 1) {
         refuse_distributed_start(found.at(0, name));
-    if (list_length(found.sequences) == 1)
         note_known(name, found.at(0, name), changes);
+    }
     int64 highest = 0;
     for (int i = 0; i < list_length(found.sequences); i++)
         highest = Max(highest, value_of(found.at(i, name)));
