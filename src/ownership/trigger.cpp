@@ -3,6 +3,7 @@
 #include "execution/partition_move.h"
 #include "execution/row_change.h"
 #include "ownership/value_writers.h"
+#include "ownership/violation.h"
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
 #include "server/error.h"
@@ -175,17 +176,6 @@ static Bitmapset* owned_by(const Update& update, const Bitmapset* columns, const
     return owned;
 }
 
-const char* names_json(const TableInfo* info, const Bitmapset* columns) {
-    StringInfoData out;
-    initStringInfo(&out);
-    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
-        appendStringInfoString(&out, out.len == 0 ? "[" : ", ");
-        escape_json(&out, column_name(info, static_cast<AttrNumber>(column)));
-    }
-    appendStringInfoChar(&out, ']');
-    return out.data;
-}
-
 // Reports the columns of one owner only.
 static void refuse_update(const Update& update) {
     count(update.info, CountedKind::kOwnership, Counter::kRefusals);
@@ -193,20 +183,15 @@ static void refuse_update(const Update& update) {
     const Bitmapset* columns = owned_by(update, update.rejected, owner);
     const char* key =
         readable_key(update.info, readable_columns(update.rel, update.old_row), update.old_row);
-    ereport(ERROR,
-            (errcode(kColumnNotOwned),
-             errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
-                    column_name(update.info, bms_next_member(columns, -1)),
-                    RelationGetRelationName(update.rel), owner),
-             errdetail_internal("%s",
-                                json_object({{"table", qualified_name(update.rel)},
-                                             {"key", nullptr, key},
-                                             {"columns", nullptr, names_json(update.info, columns)},
-                                             {"owner", owner},
-                                             {"writer", update.writer.name}})),
-             errhint("Leave the column as it is stored, or begin the transaction with SELECT "
-                     "interlock.set_writer(%s);",
-                     quote_literal_cstr(owner))));
+    ereport(ERROR, (errcode(kColumnNotOwned),
+                    errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
+                           column_name(update.info, bms_next_member(columns, -1)),
+                           RelationGetRelationName(update.rel), owner),
+                    errdetail_internal("%s", violation_detail(update.rel, update.info, key, columns,
+                                                              owner, update.writer.name)),
+                    errhint("Leave the column as it is stored, or begin the transaction with "
+                            "SELECT interlock.set_writer(%s);",
+                            quote_literal_cstr(owner))));
 }
 
 static WriteSample sample_of(const Update& update, const Bitmapset* columns) {
