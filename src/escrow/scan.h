@@ -1,6 +1,7 @@
 // Reads the tables of escrow counters by their indexes, without statements.
 #pragma once
 
+#include "server/append.h"
 #include "table/own_table.h"
 
 namespace interlock::escrow {
@@ -34,18 +35,6 @@ void with_snapshot(Snapshot snapshot, Body&& body) {
     Snapshot registered = RegisterSnapshot(snapshot);
     body(registered);
     UnregisterSnapshot(registered);
-}
-
-// Adds a value to an array of `room` places, null at first, that a scan fills.
-template <typename Value>
-void append(Value** first, int* count, int* room, const Value& value) {
-    if (*count == *room) {
-        *room = Max(8, *room * 2);
-        Size size = sizeof(Value) * *room;
-        *first =
-            static_cast<Value*>(*first == nullptr ? palloc(size) : repalloc_huge(*first, size));
-    }
-    (*first)[(*count)++] = value;
 }
 
 inline NullableDatum column_of(Relation rel, HeapTuple tuple, int column) {

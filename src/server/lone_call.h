@@ -7,10 +7,8 @@
 // The warning is raised at the commit, and only if the call was all that the transaction did:
 // - The session was not in a transaction block, and no statement of a pipeline came before or
 // after.
-// - The client's statement is a SELECT with one call, and the arguments of the call are constants
-// or
-//   parameters. The call is the only column, or the only item of FROM. Routers such as PL/Proxy
-//   send the second form.
+// - The client's statement is a SELECT with one call, as the only column or as the only item of
+//   FROM. Routers such as PL/Proxy send the second form. The arguments are constants or parameters.
 // Other calls without effect are not recognized.
 #pragma once
 

@@ -1,6 +1,7 @@
 // The rows of the view transitions: what is declared, from the catalog alone. It opens no table, so
 // that it waits for no lock, and runs no code of others.
 
+#include "server/append.h"
 #include "table/catalog_trigger.h"
 #include "table/relation.h"
 #include "transition/guard.h"
@@ -48,7 +49,7 @@ namespace {
 struct States {
     const char** first;
     int count;
-    int capacity;
+    int room;
     const char** begin() const { return first; }
     const char** end() const { return first + count; }
 };
@@ -59,18 +60,11 @@ static int compare_states(const void* left, const void* right) {
     return strcmp(*static_cast<const char* const*>(left), *static_cast<const char* const*>(right));
 }
 
-static void add_state(States* states, std::string_view state) {
-    if (states->count == states->capacity) {
-        states->capacity = Max(16, 2 * states->capacity);
-        Size size = sizeof(char*) * states->capacity;
-        states->first = static_cast<const char**>(
-            states->first != nullptr ? repalloc(states->first, size) : palloc(size));
-    }
-    states->first[states->count++] = pnstrdup(state.data(), state.size());
-}
-
 static void add_states(States* states, JsonbContainer* json) {
-    each_state(json, [&](std::string_view state) { add_state(states, state); });
+    each_state(json, [&](std::string_view state) {
+        const char* text = pnstrdup(state.data(), state.size());
+        append(&states->first, &states->count, &states->room, text);
+    });
 }
 
 static void sort_distinct(States* states) {
