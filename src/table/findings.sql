@@ -14,6 +14,25 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION interlock_internal.has_column(oid, text) IS 'For findings: whether the table has a column of this name.';
 
+CREATE FUNCTION interlock_internal.list_trigger_kinds(OUT kind text, OUT mechanism text, OUT effect text) RETURNS SETOF record
+    LANGUAGE sql IMMUTABLE
+BEGIN ATOMIC
+    VALUES ('version_trigger', 'versioning', 'updates do not move versions'),
+           ('transition_trigger', 'transitions', 'changes of state are not checked'),
+           ('initial_state_trigger', 'transitions', 'states of new rows are not checked'),
+           ('marker_trigger', 'marker', 'markers are not enforced'),
+           ('marker_notify_trigger', 'marker', 'nobody is notified of markers'),
+           ('lease_trigger', 'require_lease', 'writes need no lease'),
+           ('children_trigger', 'guard_children', 'changes of children do not move their parents'),
+           ('ownership_trigger', 'ownership', 'columns are written by anybody'),
+           ('history_trigger', 'history', 'changes are not recorded'),
+           ('history_truncate_trigger', 'history', 'TRUNCATE is not recorded'),
+           ('escrow_trigger', 'escrow', 'writes pass by the counters, which cannot be adjusted'),
+           ('escrow_truncate_trigger', 'escrow', 'TRUNCATE leaves parts of the counters');
+END;
+COMMENT ON FUNCTION interlock_internal.list_trigger_kinds() IS
+'For findings: the trigger functions of the extension, the mechanism of each, and what a table lacks while the trigger does not fire.';
+
 CREATE FUNCTION interlock_internal.list_own_triggers(
     OUT oid oid, OUT tgrelid oid, OUT tgname name, OUT tgenabled "char", OUT tgparentid oid, OUT tgtype smallint, OUT tgconstrrelid oid,
     OUT tgnargs smallint, OUT kind text, OUT mechanism text, OUT effect text, OUT arguments text[], OUT is_check boolean) RETURNS SETOF record
@@ -23,18 +42,7 @@ BEGIN ATOMIC
            k.kind, k.mechanism, k.effect, interlock_internal.split_arguments(t.tgargs),
            k.kind IN ('version_trigger', 'transition_trigger', 'marker_trigger', 'escrow_trigger')
            OR k.kind = 'ownership_trigger' AND (position('own:'::bytea IN t.tgargs) > 0 OR position('once:'::bytea IN t.tgargs) > 0)
-      FROM (VALUES ('version_trigger', 'versioning', 'updates do not move versions'),
-                   ('transition_trigger', 'transitions', 'changes of state are not checked'),
-                   ('initial_state_trigger', 'transitions', 'states of new rows are not checked'),
-                   ('marker_trigger', 'marker', 'markers are not enforced'),
-                   ('marker_notify_trigger', 'marker', 'nobody is notified of markers'),
-                   ('lease_trigger', 'require_lease', 'writes need no lease'),
-                   ('children_trigger', 'guard_children', 'changes of children do not move their parents'),
-                   ('ownership_trigger', 'ownership', 'columns are written by anybody'),
-                   ('history_trigger', 'history', 'changes are not recorded'),
-                   ('history_truncate_trigger', 'history', 'TRUNCATE is not recorded'),
-                   ('escrow_trigger', 'escrow', 'writes pass by the counters, which cannot be adjusted'),
-                   ('escrow_truncate_trigger', 'escrow', 'TRUNCATE leaves parts of the counters')) k (kind, mechanism, effect)
+      FROM interlock_internal.list_trigger_kinds() k
       JOIN pg_proc p ON p.proname = k.kind AND p.pronamespace = 'interlock_internal'::regnamespace
       JOIN pg_trigger t ON t.tgfoid = p.oid
       JOIN pg_class c ON c.oid = t.tgrelid AND (c.relpersistence <> 't' OR c.relnamespace = pg_my_temp_schema());
@@ -117,7 +125,7 @@ BEGIN ATOMIC
                    ('children_trigger', 'guard_children'), ('ownership_trigger', 'own_columns with on_violation skip'),
                    ('version_trigger', 'a time as the version')) r (kind, what) ON r.kind = t.kind
      WHERE interlock_internal.distribution(t.tgrelid) IS NOT NULL
-       AND (t.kind <> 'ownership_trigger' OR 'own:skip' = ANY (t.arguments))
+       AND (t.kind <> 'ownership_trigger' OR t.arguments && '{own:skip,once:skip}')
        AND (t.kind <> 'version_trigger' -- each copy of the row gets a time of its own
             OR interlock_internal.distribution(t.tgrelid) = 'reference'
                AND EXISTS (SELECT FROM pg_attribute a
@@ -126,9 +134,9 @@ BEGIN ATOMIC
     UNION ALL
     SELECT s.rel::regclass, 'broken', format('shard %s has no trigger that calls %s: its writes are not checked', s.shard::regclass, s.call),
            'the owner of the table calls the enabling function again, with citus.enable_unsafe_triggers = on',
-           CASE split_part(s.call, '_', 1) WHEN 'version' THEN 'versioning' WHEN 'transition' THEN 'transitions' WHEN 'initial' THEN 'transitions'
-                WHEN 'lease' THEN 'require_lease' WHEN 'children' THEN 'guard_children' ELSE split_part(s.call, '_', 1) END
-      FROM interlock_internal.list_unguarded_shards() s;
+           k.mechanism
+      FROM interlock_internal.list_unguarded_shards() s
+      JOIN interlock_internal.list_trigger_kinds() k ON k.kind = split_part(s.call, '(', 1);
 END;
 COMMENT ON FUNCTION interlock_internal.list_citus_findings() IS
 'For advise and the view guards: what does not work on a table that Citus distributes, and shards without the triggers of their table.';

@@ -77,7 +77,7 @@ refused(q(SELECT interlock.enable_versioning('plain', 'changed')), 'a time as th
 
 sql('CREATE TABLE kept (id int PRIMARY KEY, n int NOT NULL DEFAULT 10, m int, changed timestamptz NOT NULL DEFAULT now())',
     q(SELECT interlock.enable_versioning('kept', 'changed'), interlock.enable_marker('kept'), interlock.enable_history('kept'),
-        interlock.enable_escrow('kept', 'n'), interlock.own_columns('kept', 'erp', '{m}', 'skip')),
+        interlock.enable_escrow('kept', 'n'), interlock.own_columns('kept', 'erp', '{m}', 'skip', once_changed => true)),
     'INSERT INTO kept (id) VALUES (1)',
     q(SELECT distribute('kept', 'n', 't')));
 refused(q(SELECT interlock.lock_row('kept', 1, 'anna')), 'enable_marker');
