@@ -4,6 +4,7 @@ import type { PgClient, PgPool } from './driver_pg.js';
 import { pgDriver } from './driver_pg.js';
 import type { PostgresSql } from './driver_postgres.js';
 import { postgresDriver } from './driver_postgres.js';
+import { asInterlockError } from './errors.js';
 
 /** A row of texts. */
 export type Row = Record<string, string | null>;
@@ -59,6 +60,18 @@ export function driverOf<Tx>(pool: AnyPool<Tx>, own?: AnyPool<Tx>): Driver<Tx> {
         return pgDriver(pool as PgPool<Tx & PgClient>, own as PgPool<Tx & PgClient>) as Driver<Tx>;
     }
     throw new TypeError('interlock(pool) takes a Pool of pg, or sql = postgres() of postgres.js');
+}
+
+/** The pool's query, with errors as classes of this package. */
+export function queryOf<Tx>(pool: AnyPool<Tx>): Query {
+    const { query } = driverOf(pool);
+    return async (sql, values) => {
+        try {
+            return await query(sql, values);
+        } catch (error) {
+            throw asInterlockError(error);
+        }
+    };
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { notAborted, type Adapter, type Query, type Row, type TransactionOptions } from './driver.js';
 import { asInterlockError, NotFound, StaleVersion } from './errors.js';
+import { requireVersion } from './rows.js';
 
 // Its types are two, for import and for require: none is named here.
 const { and, eq, sql } = require('drizzle-orm') as { and: (...conditions: unknown[]) => unknown; eq: (left: unknown, right: unknown) => unknown; sql: any };
@@ -35,7 +36,7 @@ function statement(text: string, values: readonly unknown[]): unknown {
 
 /** A table with a column `version`, and its key as a condition: `saveVersion(db, note, eq(note.id, 1), 7, { body })` returns the row. */
 export async function saveVersion<Saved = any>(db: any, table: any, key: { getSQL(): unknown } | undefined, version: unknown, changes: object, column = 'version'): Promise<Saved> {
-    if (version === undefined || version === null) throw new TypeError('the version is missing: give the one that was read with the row');
+    requireVersion(version);
     if (key === undefined) throw new TypeError('the key of a row is missing');
     try {
         const [saved] = await db.update(table).set(changes).where(and(key, eq(table[column], version))).returning();

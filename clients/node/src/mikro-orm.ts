@@ -2,6 +2,7 @@
 
 import { notAborted, type Adapter, type Query, type TransactionOptions } from './driver.js';
 import { asInterlockError, StaleVersion } from './errors.js';
+import { requireVersion } from './rows.js';
 
 /** What we need of an EntityManager. */
 export interface MikroManager {
@@ -12,7 +13,7 @@ export interface MikroManager {
 
 /** `interlock(ofMikroOrm(orm.em), { own: new pg.Pool() })`: `tx` is an EntityManager of its own, which is flushed before COMMIT. */
 export function ofMikroOrm<Em extends MikroManager>(em: Em): Adapter<Em> {
-    // MikroORM has ? in place of $1: as many values as there are, in their order.
+    // MikroORM writes ? instead of $1. A value is given once for each ?, in the order of the text.
     const within = (of: MikroManager): Query => (sql, values = []) => of.execute(sql.replaceAll(/\$\d+/g, '?'),
         [...sql.matchAll(/\$(\d+)/g)].map(([, number]) => values[Number(number) - 1]));
     return {
@@ -30,7 +31,7 @@ export function ofMikroOrm<Em extends MikroManager>(em: Em): Adapter<Em> {
  * moved since the entity was read. Set useBatchUpdates: false, as a batch does not compare in its UPDATE.
  */
 export async function saveVersion<Entity extends object>(em: any, entity: Entity, version: unknown, changes: object): Promise<Entity> {
-    if (version === undefined || version === null) throw new TypeError('the version is missing: give the one that was read with the row');
+    requireVersion(version);
     const optimistic = 1; // LockMode.OPTIMISTIC
     try {
         await em.lock(entity, optimistic, version);

@@ -1,7 +1,7 @@
 // The storage of node-idempotency: `new Idempotency(new InterlockStorage({ pool, scope: 'requests' }))`. The scope is of model 'job'.
 
-import { driverOf, type AnyPool, type Query } from './driver.js';
-import { asInterlockError, ClaimLost } from './errors.js';
+import { queryOf, type AnyPool, type Query } from './driver.js';
+import { ClaimLost } from './errors.js';
 
 export interface StorageOptions<Tx = unknown> {
     /** A Pool of pg, or sql = postgres() of postgres.js. */
@@ -17,12 +17,12 @@ export class InterlockStorage<Tx = unknown> {
     readonly #tokens = new Map<string, string>();
 
     constructor({ pool, scope }: StorageOptions<Tx>) {
-        this.#query = driverOf(pool).query;
+        this.#query = queryOf(pool);
         this.#scope = scope;
     }
 
     async setIfNotExists(key: string, val: string, { ttl }: { ttl?: number } = {}): Promise<boolean> {
-        const [row] = await this.#call(
+        const [row] = await this.#query(
             `SELECT token::text FROM interlock.idempotency_claim($1::text, $2::text, ttl => $3::text::float8, state => to_jsonb($4::text))
               WHERE outcome = 'acquired'`, [this.#scope, key, ttl === undefined ? null : String(ttl / 1000), val]);
         if (!row) return false;
@@ -35,11 +35,11 @@ export class InterlockStorage<Tx = unknown> {
         const token = this.#tokens.get(key);
         if (token === undefined) throw new ClaimLost(`the key "${key}" is not claimed`, { code: 'IL008', detail: { scope: this.#scope, key } });
         this.#tokens.delete(key);
-        await this.#call('SELECT interlock.idempotency_complete($1::text, $2::text, $3::text::bigint, to_jsonb($4::text))::text', [this.#scope, key, token, val]);
+        await this.#query('SELECT interlock.idempotency_complete($1::text, $2::text, $3::text::bigint, to_jsonb($4::text))::text', [this.#scope, key, token, val]);
     }
 
     async get(key: string): Promise<string | undefined> {
-        const [row] = await this.#call(
+        const [row] = await this.#query(
             `SELECT CASE status WHEN 'completed' THEN response ELSE state END #>> '{}' AS val FROM interlock.idempotency_lookup($1::text, $2::text)
               WHERE status IN ('pending', 'stale', 'completed')`, [this.#scope, key]);
         return row?.val ?? undefined;
@@ -47,12 +47,4 @@ export class InterlockStorage<Tx = unknown> {
 
     async connect(): Promise<void> {}
     async disconnect(): Promise<void> {} // the pool is the application's
-
-    async #call(sql: string, values: unknown[]) {
-        try {
-            return await this.#query(sql, values);
-        } catch (error) {
-            throw asInterlockError(error);
-        }
-    }
 }

@@ -3,8 +3,8 @@
 import { IdempotencyItemAlreadyExistsError, IdempotencyItemNotFoundError, IdempotencyRecordStatus } from '@aws-lambda-powertools/idempotency';
 import { BasePersistenceLayer, IdempotencyRecord } from '@aws-lambda-powertools/idempotency/persistence';
 import { createHash } from 'node:crypto';
-import { driverOf, type AnyPool, type Query, type Row } from './driver.js';
-import { asInterlockError, ClaimLost } from './errors.js';
+import { queryOf, type AnyPool, type Query, type Row } from './driver.js';
+import { ClaimLost } from './errors.js';
 
 export interface PersistenceOptions<Tx = unknown> {
     /** A Pool of pg, or sql = postgres() of postgres.js. */
@@ -24,14 +24,14 @@ export class InterlockPersistenceLayer<Tx = unknown> extends BasePersistenceLaye
 
     constructor({ pool, scope }: PersistenceOptions<Tx>) {
         super();
-        this.#query = driverOf(pool).query;
+        this.#query = queryOf(pool);
         this.#scope = scope;
     }
 
     protected async _putRecord(record: IdempotencyRecord): Promise<void> {
         const { idempotencyKey, payloadHash, inProgressExpiryTimestamp } = record;
         const left = inProgressExpiryTimestamp === undefined ? null : Math.max(inProgressExpiryTimestamp - Date.now(), 1) / 1000;
-        const [row] = await this.#call(
+        const [row] = await this.#query(
             `SELECT outcome, token::text, response::text, (extract(epoch FROM deadline) * 1000)::text AS deadline
                FROM interlock.idempotency_claim($1::text, $2::text, request_hash => decode($3::text, 'hex'), ttl => $4::text::float8, stale_after => $5::text::float8)`,
             [this.#scope, idempotencyKey, payloadHash ? createHash('sha256').update(payloadHash).digest('hex') : null, String(this.getExpiresAfterSeconds()),
@@ -48,13 +48,13 @@ export class InterlockPersistenceLayer<Tx = unknown> extends BasePersistenceLaye
 
     protected async _updateRecord(record: IdempotencyRecord): Promise<void> {
         const { idempotencyKey, payloadHash, responseData } = record;
-        await this.#call('SELECT interlock.idempotency_complete($1::text, $2::text, $3::text::bigint, $4::text::jsonb)::text',
+        await this.#query('SELECT interlock.idempotency_complete($1::text, $2::text, $3::text::bigint, $4::text::jsonb)::text',
             [this.#scope, idempotencyKey, this.#token(idempotencyKey), JSON.stringify({ data: responseData, payloadHash })]);
         this.#tokens.delete(idempotencyKey);
     }
 
     protected async _getRecord(idempotencyKey: string): Promise<IdempotencyRecord> {
-        const [row] = await this.#call(
+        const [row] = await this.#query(
             `SELECT status, response::text, (extract(epoch FROM deadline) * 1000)::text AS deadline
                FROM interlock.idempotency_lookup($1::text, $2::text) WHERE status IN ('pending', 'completed')`, [this.#scope, idempotencyKey]);
         if (!row) throw new IdempotencyItemNotFoundError(`there is no record of ${idempotencyKey}`);
@@ -63,7 +63,7 @@ export class InterlockPersistenceLayer<Tx = unknown> extends BasePersistenceLaye
 
     /** The function has thrown: the next request tries again. */
     protected async _deleteRecord({ idempotencyKey }: IdempotencyRecord): Promise<void> {
-        await this.#call('SELECT interlock.idempotency_fail($1::text, $2::text, $3::text::bigint)::text', [this.#scope, idempotencyKey, this.#token(idempotencyKey)]);
+        await this.#query('SELECT interlock.idempotency_fail($1::text, $2::text, $3::text::bigint)::text', [this.#scope, idempotencyKey, this.#token(idempotencyKey)]);
         this.#tokens.delete(idempotencyKey);
     }
 
@@ -71,14 +71,6 @@ export class InterlockPersistenceLayer<Tx = unknown> extends BasePersistenceLaye
         const token = this.#tokens.get(key);
         if (token === undefined) throw new ClaimLost(`the key "${key}" is not claimed`, { code: 'IL008', detail: { scope: this.#scope, key } });
         return token;
-    }
-
-    async #call(sql: string, values: unknown[]): Promise<Row[]> {
-        try {
-            return await this.#query(sql, values);
-        } catch (error) {
-            throw asInterlockError(error);
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 import { notAborted, type Adapter, type Query, type TransactionOptions } from './driver.js';
 import { asInterlockError, StaleVersion } from './errors.js';
+import { requireVersion } from './rows.js';
 import { toJson } from './values.js';
 
 /** What we need of a client, and of the client of a transaction. */
@@ -44,7 +45,7 @@ export function versions(field = 'version') {
         model: {
             $allModels: {
                 async saveVersion<Model>(this: Model, { where, version, data }: { where: object; version: number | bigint | string | Date; data: object }): Promise<any> {
-                    if (version === undefined || version === null) throw new TypeError('the version is missing: give the one that was read with the row');
+                    requireVersion(version);
                     const model = this as { update(args: object): Promise<any>; findUnique(args: object): Promise<any> };
                     try {
                         return await model.update({ where: { ...where, [field]: version }, data });

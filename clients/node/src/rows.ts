@@ -144,8 +144,12 @@ const isObject = (key: RowKey): key is Record<string, unknown> => typeof key ===
 const textOf = (value: unknown) => value instanceof Date ? value.toISOString() : typeof value === 'object' && value !== null ? toJson(value) : String(value);
 const tableId = (rel: string, key: RowKey) => JSON.stringify([rel, isObject(key) ? Object.keys(key).sort() : null]);
 
-export function versionText(version: Version | number | bigint): string {
+export function requireVersion(version: unknown): void {
     if (version === undefined || version === null) throw new TypeError('the version is missing: give the one that was read with the row');
+}
+
+export function versionText(version: Version | number | bigint): string {
+    requireVersion(version);
     if (typeof version === 'number' && !Number.isSafeInteger(version)) throw new TypeError(`the version ${version} has lost digits: read it as text`);
     return String(version);
 }

@@ -1,8 +1,7 @@
 // A backend of syncguard: `const backend = createBackend(pool)`, for its lock() and for its functions.
 
 import { createHash, randomUUID } from 'node:crypto';
-import { driverOf, type AnyPool } from './driver.js';
-import { asInterlockError } from './errors.js';
+import { queryOf, type AnyPool } from './driver.js';
 import { keyText } from './values.js';
 
 interface Capabilities { supportsFencing: true; timeAuthority: 'server' }
@@ -23,14 +22,10 @@ export interface Backend {
 
 /** Its locks are leases. A fence is the token with 19 digits: tokens sort as texts, as those of other backends do. */
 export function createBackend<Tx>(pool: AnyPool<Tx>): Backend {
-    const { query } = driverOf(pool);
+    const query = queryOf(pool);
     const ask = async (signal: AbortSignal | undefined, sql: string, values: unknown[]) => {
         signal?.throwIfAborted();
-        try {
-            return (await query(sql, values))[0];
-        } catch (error) {
-            throw asInterlockError(error);
-        }
+        return (await query(sql, values))[0];
     };
     return {
         capabilities: { supportsFencing: true, timeAuthority: 'server' },
