@@ -33,7 +33,7 @@ ALTER TABLE sent ALTER updates SET STORAGE EXTERNAL;
 INSERT INTO sent SELECT c, (SELECT '[' || string_agg(format('{"key": %s, "version": %%, "changes": {"a": 1, "b": "y", "c": 2.5}}', c * 1000 + g), ', ') || ']'
     FROM generate_series(1, 1000) g) FROM generate_series(0, 63) c;
 
--- What is imported again: the values that are sent. By hand without a trigger.
+-- Rows that are imported again with the values that they have. hand_kept, for plain SQL, has no trigger.
 CREATE TABLE hand_kept (LIKE batch INCLUDING ALL);
 INSERT INTO hand_kept SELECT g, 1, 'y', 2.5, 1 FROM generate_series(1, 64000) g;
 CREATE TABLE kept (LIKE batch INCLUDING ALL);

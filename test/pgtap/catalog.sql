@@ -115,9 +115,9 @@ SELECT is_empty(
           AND proname NOT IN (SELECT name FROM (VALUES
               ('lock_row', 'asks for what another may have, and answers'), ('reserve', 'likewise'),
               ('touch_row', 'prolongs: the new deadline or null'),
-              ('unlock_row', 'gives back: whether it was held'),
-              ('release_values', 'gives back: whether it was held'),
-              ('force_unlock_row', 'takes from whoever has it'), ('take_over_row', 'likewise'),
+              ('unlock_row', 'releases: whether it was held'),
+              ('release_values', 'releases: whether it was held'),
+              ('force_unlock_row', 'ends the marker of the current holder'), ('take_over_row', 'likewise'),
               ('save_row', 'acts under a claim: raises when it is lost'),
               ('hand_over_row', 'acts under a claim: raises when it is lost'),
               ('delete_row', 'acts under a claim: raises when it is lost'),

@@ -90,9 +90,9 @@ def idempotent(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A view that runs once for each Idempotency-Key: claim, effect and answer are one transaction.
 
-    user: who asks, by default the user of the session; two users who send one key do not meet, and no user is answered with 401. An
-    exception, and an answer of 500 or more, leaves nothing. wait: how long a repeated request waits for the first one, instead of 409
-    at once. ttl: how long the answer is remembered.
+    user: the user who sends the request, by default the user of the Django session. Keys of different users are different keys. A
+    request without a user gets 401. After an exception, or a response of 500 or more, nothing is stored. wait: how long a repeated
+    request waits for the first one; without it the repeated request gets 409 at once. ttl: how long the response is stored.
     """
 
     def decorate(view: Callable[..., Any]) -> Callable[..., Any]:

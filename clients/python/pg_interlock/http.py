@@ -69,7 +69,7 @@ def key_of(endpoint: Endpoint, headers: list[str], user: object) -> str | Answer
 
 
 def stored_of(answer: Answer) -> Stored:
-    """What is kept. Status and place are kept even where the body is too large to be: in the id of the result."""
+    """The response as it is stored. Status and location are in the result id, so they are stored even if the body is too large."""
     kept: dict[str, str | list[str]] = {}
     for name, value in answer.headers:
         if name.lower() not in _PASSING:

@@ -45,8 +45,8 @@ async def conflict(request: Request, error: Exception) -> Response:
 class IdempotencyKey:
     """Middleware. Claim, effect and answer are one transaction, `request.state.tx`; the answer is sent after COMMIT.
 
-    scope: the idempotency scope. user: who asks, as the application has authenticated him; two users who send one key do not meet, and
-    no user is answered with 401. path: a regular expression of the paths, all by default. methods: those that need a key. wait: how
+    scope: the idempotency scope. user: the authenticated user who sends the request. Keys of different users are different keys. A
+    request without a user gets 401. path: a regular expression of the paths, all by default. methods: those that need a key. wait: how
     long a repeated request waits for the first one, instead of 409 at once; it occupies a connection. ttl: how long the answer is
     remembered. timeout: how long the handler may take; then its transaction is rolled back, and the answer is 503. max_body: bytes of
     a request, more are answered with 413.

@@ -1,4 +1,4 @@
-"""A program that holds a lease, and writes under it when it is told to. test_lost stops it in between."""
+"""Acquires a lease, waits for a line of input, and then writes. test_lost stops the program while it waits."""
 
 import sys
 
