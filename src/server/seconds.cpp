@@ -40,6 +40,9 @@ bool read_seconds(char* text, Node* context, Datum* interval) {
 
 extern "C" {
 PG_FUNCTION_INFO_V1(seconds_in);
+PG_FUNCTION_INFO_V1(seconds_out);
+PG_FUNCTION_INFO_V1(seconds_recv);
+PG_FUNCTION_INFO_V1(seconds_send);
 PG_FUNCTION_INFO_V1(number_to_seconds);
 
 Datum seconds_in(PG_FUNCTION_ARGS) {
@@ -48,6 +51,10 @@ Datum seconds_in(PG_FUNCTION_ARGS) {
         PG_RETURN_NULL();
     return value;
 }
+
+Datum seconds_out(PG_FUNCTION_ARGS) { return interval_out(fcinfo); }
+Datum seconds_recv(PG_FUNCTION_ARGS) { return interval_recv(fcinfo); }
+Datum seconds_send(PG_FUNCTION_ARGS) { return interval_send(fcinfo); }
 
 Datum number_to_seconds(PG_FUNCTION_ARGS) {
     // A cast from a domain calls the function with the value as it is.

@@ -2,15 +2,17 @@
 
 -- The type of every argument that says how long: an interval to which numbers convert, which are seconds. An overload for
 -- each type of number would make parameters without a type ambiguous. Columns of tables, views and results are intervals.
+-- The functions of the type are in C: for one in LANGUAGE internal, the server compares the names of all its functions, at
+-- each value that it reads or writes.
 CREATE TYPE interlock.seconds;
 CREATE FUNCTION interlock_internal.seconds_in(cstring) RETURNS interlock.seconds
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock_internal.seconds_out(interlock.seconds) RETURNS cstring
-    LANGUAGE internal STABLE STRICT PARALLEL SAFE AS 'interval_out';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock_internal.seconds_recv(internal, oid, integer) RETURNS interlock.seconds
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'interval_recv';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock_internal.seconds_send(interlock.seconds) RETURNS bytea
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'interval_send';
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME';
 CREATE TYPE interlock.seconds (
     INPUT = interlock_internal.seconds_in, OUTPUT = interlock_internal.seconds_out,
     RECEIVE = interlock_internal.seconds_recv, SEND = interlock_internal.seconds_send,
