@@ -52,13 +52,12 @@ start_counting() {
 
 set_up_counts() {
     mkdir -p "$OUT/profiles"
-    gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/bench/load/empty.c"
     gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/mark.so" "$ROOT/bench/load/mark.c"
     progress "filling tables"
     psql -qX -v ON_ERROR_STOP=1 -f "$ROOT/bench/load/bench.sql" -f "$ROOT/bench/load/plpgsql.sql" -f "$ROOT/bench/load/instructions.sql" \
         -c "CREATE FUNCTION mark() RETURNS void LANGUAGE c AS '$WORK/mark.so', 'mark'" \
-        -c "CREATE FUNCTION empty(text) RETURNS void LANGUAGE c AS '$WORK/empty.so', 'empty'" \
         -c "VACUUM ANALYZE" >"$WORK/setup.log" 2>&1 || { show "$WORK/setup.log" && die "could not fill the tables"; }
+    make_empty_functions
 }
 
 start_under_valgrind() {
@@ -120,7 +119,7 @@ prepare() {
 TRUNCATE rows;
 INSERT INTO rows SELECT ${SPREAD} FROM generate_series(:first + 1, :last) g;
 ${BEFORE[$1]:-SELECT 0};
-VACUUM plain, versioned, refusing, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, repeating, conditional, ignoring, notifying, shared, own.leases, keys, interlock.idempotency;
+VACUUM plain, triggered, versioned, refusing, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, repeating, conditional, ignoring, notifying, shared, own.leases, keys, interlock.idempotency;
 SQL
 }
 
@@ -390,11 +389,12 @@ idempotency_costs() {
 # By hand is the same UPDATE of a table without the trigger.
 trigger_costs() {
     local table
-    for table in versioned marked owned recorded; do counted update_$table "UPDATE $table SET a = a + 1 WHERE id = :id;"; done
+    for table in triggered versioned marked owned recorded; do counted update_$table "UPDATE $table SET a = a + 1 WHERE id = :id;"; done
     counted update_machine "UPDATE machine SET status = 'b' WHERE id = :id;"
     counted update_status "UPDATE plain SET status = 'b' WHERE id = :id;"
     counted suppressed "BEGIN;" "SELECT interlock.suppress_history('recorded');" "UPDATE recorded SET a = a + 1 WHERE id = :id;" "COMMIT;"
     counted hand_block "BEGIN;" "SELECT empty('recorded');" "UPDATE plain SET a = a + 1 WHERE id = :id;" "COMMIT;"
+    cost "UPDATE with an empty trigger in C" update_triggered update
     cost "UPDATE with the version trigger" update_versioned update
     for table in plain versioned refusing; do
         counted compared_$table "UPDATE $table SET a = a + 1, version = version + 1 WHERE id = :id AND version = :version;"

@@ -34,6 +34,19 @@ restart_server() {
         { show "$WORK/server.log" && die "could not restart the server"; }
 }
 
+# make_empty_functions: what functions and triggers that do nothing cost is what ours are measured by.
+make_empty_functions() {
+    local file="'$WORK/empty.so'"
+    need_packages gcc libc6-dev
+    gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/bench/load/empty.c"
+    psql -qX -v ON_ERROR_STOP=1 \
+        -c "CREATE FUNCTION empty(text) RETURNS void LANGUAGE c AS $file" \
+        -c "CREATE FUNCTION empty_acquire(key text, ttl interval) RETURNS void LANGUAGE c AS $file, 'empty'" \
+        -c "CREATE FUNCTION empty_release(key text, token bigint) RETURNS void LANGUAGE c AS $file, 'empty'" \
+        -c "CREATE FUNCTION empty_trigger() RETURNS trigger LANGUAGE c AS $file" \
+        -c "CREATE TRIGGER empty BEFORE UPDATE ON triggered FOR EACH ROW EXECUTE FUNCTION empty_trigger()"
+}
+
 # options_of LOAD: the settings of its sessions. A load whose name begins with uncounted_ counts no contention.
 options_of() { [[ $1 != uncounted_* ]] || echo "-c interlock.count_contention=off"; }
 

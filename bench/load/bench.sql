@@ -10,6 +10,10 @@ CREATE TABLE versioned (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO versioned SELECT * FROM plain;
 SELECT interlock.enable_versioning('versioned');
 
+-- bench/measure.sh gives it a trigger that does nothing.
+CREATE TABLE triggered (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO triggered SELECT * FROM plain;
+
 CREATE TABLE refusing (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO refusing SELECT * FROM plain;
 SELECT interlock.enable_versioning('refusing', blind_updates => 'reject');
