@@ -68,7 +68,7 @@ static const char* text_of(const EscrowCounter& counter, int64 amount) {
 static const char* detail_of(const EscrowCounter& counter, Verdict verdict, const char* key,
                              const char* limit, const char* remaining) {
     bool pending = verdict == Verdict::kPending;
-    return json_object({{"table", qualified_name(counter.row.rel)},
+    return json_object({{"table", shown_name(counter.row.rel)},
                         {"key", nullptr, key},
                         {"column", NameStr(counter.column->name)},
                         {"outcome", pending ? "pending" : "insufficient"},

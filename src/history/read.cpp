@@ -48,7 +48,7 @@ Datum row_as_of(PG_FUNCTION_ARGS) {
     const char* shown = key_to_text(question.info, key);
     ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND),
                     errmsg("table \"%s\" has no such row", RelationGetRelationName(question.rel)),
-                    errdetail_internal("%s", json_object({{"table", qualified_name(question.rel)},
+                    errdetail_internal("%s", json_object({{"table", shown_name(question.rel)},
                                                           {"key", nullptr, shown}})),
                     errhint("History is stored by the key %s. If the row is gone, or had other "
                             "values at that time, name it by this key.",

@@ -289,7 +289,7 @@ static Reverted revert(const RevertCall& call) {
 
 static void raise_not_recorded(const RevertCall& call) {
     const char* key = key_to_text(call.info, call.key);
-    const char* table = qualified_name(call.rel);
+    const char* table = shown_name(call.rel);
     const char* hint =
         "row_history() lists what is there. Retention may have removed it, or it changed nothing "
         "but the version.";

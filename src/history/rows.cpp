@@ -117,7 +117,7 @@ static void require_columns(Relation rel, TupleDesc expected) {
     ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND),
                     errmsg("history of table \"%s\" does not say what its rows were at %s",
                            RelationGetRelationName(read.rel), timestamptz_to_str(read.at)),
-                    errdetail_internal("%s", json_object({{"table", qualified_name(read.rel)},
+                    errdetail_internal("%s", json_object({{"table", shown_name(read.rel)},
                                                           {"key", nullptr, key}})),
                     errhint("%s", hint)));
 }

@@ -119,7 +119,7 @@ static bool is_of_lock(Relation rel) {
 static void explain_refused(const LockedRow& row, const char* key) {
     Relation rel = row.call->rel;
     errmsg("could not lock row of table \"%s\"", RelationGetRelationName(rel));
-    errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", nullptr, key}}));
+    errdetail_internal("%s", json_object({{"table", shown_name(rel)}, {"key", nullptr, key}}));
     errhint(
         "Another transaction has locked it. Try again later, give a longer wait (at most "
         "lock_timeout), or pass over locked rows with skip_locked => true.");

@@ -142,7 +142,7 @@ static void demand_lease(Relation rel, const LeaseRequirement* requirement, Heap
             (errcode(kLeaseNotHeld),
              may_show ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
                       : errmsg("writing to table \"%s\" needs a lease", table),
-             errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
+             errdetail_internal("%s", json_object({{"table", shown_name(rel)}, {"key", name}})),
              errhint("Acquire this lease, or a lease on a path above it, in mode exclusive. Call "
                      "interlock.assert_lease in the transaction that writes.")));
 }

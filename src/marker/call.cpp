@@ -82,7 +82,7 @@ void raise_not_held(const MarkedRow& call, const Look& found) {
             (errcode(kMarkerNotHeld),
              errmsg("\"%s\" does not hold the row of table \"%s\"", call.holder,
                     RelationGetRelationName(call.rel)),
-             errdetail_internal("%s", json_object({{"table", qualified_name(call.rel)},
+             errdetail_internal("%s", json_object({{"table", shown_name(call.rel)},
                                                    {"key", nullptr, key},
                                                    {"holder", present}})),
              errhint("The marker expired, was released or was never taken: lock the row again, "

@@ -136,7 +136,7 @@ static const char* time_text(TimestampTz time) {
         (errcode(kRowBeingEdited),
          holder != nullptr ? errmsg("row of table \"%s\" is being edited by \"%s\"", table, holder)
                            : errmsg("row of table \"%s\" is being edited", table),
-         errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
+         errdetail_internal("%s", json_object({{"table", shown_name(rel)},
                                                {"key", nullptr, key},
                                                {"holder", holder},
                                                {"locked_at", since},

@@ -17,7 +17,7 @@ static const char* names_json(const TableInfo* info, const Bitmapset* columns) {
 
 const char* violation_detail(Relation rel, const TableInfo* info, const char* key,
                              const Bitmapset* columns, const char* owner, const char* writer) {
-    return json_object({{"table", qualified_name(rel)},
+    return json_object({{"table", shown_name(rel)},
                         {"key", nullptr, key},
                         {"columns", nullptr, names_json(info, columns)},
                         {"owner", owner},

@@ -7,14 +7,13 @@ namespace {
 // A scan of one of Citus' tables. It sees what is committed by now.
 class CitusCatalog {
 public:
-    CitusCatalog(const char* name, Oid relid) {
-        catalog_ = table_open(get_relname_relid(name, PG_CATALOG_NAMESPACE), AccessShareLock);
-        AttrNumber column = get_attnum(RelationGetRelid(catalog_), "logicalrelid");
-        ScanKeyData key;
-        ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relid));
-        scan_ = systable_beginscan(catalog_, InvalidOid, false, nullptr, OidIsValid(relid) ? 1 : 0,
-                                   &key);
-    }
+    explicit CitusCatalog(const char* name) : CitusCatalog(name, "logicalrelid", F_OIDEQ, 0, 0) {}
+
+    CitusCatalog(const char* name, Oid relid)
+        : CitusCatalog(name, "logicalrelid", F_OIDEQ, ObjectIdGetDatum(relid), 1) {}
+
+    CitusCatalog(const char* name, int64 shard)
+        : CitusCatalog(name, "shardid", F_INT8EQ, Int64GetDatum(shard), 1) {}
 
     // At the end it closes the catalog and returns false.
     bool next() {
@@ -42,6 +41,14 @@ public:
     }
 
 private:
+    CitusCatalog(const char* name, const char* column, RegProcedure equal, Datum value, int keys) {
+        catalog_ = table_open(get_relname_relid(name, PG_CATALOG_NAMESPACE), AccessShareLock);
+        ScanKeyData key;
+        ScanKeyInit(&key, get_attnum(RelationGetRelid(catalog_), column), BTEqualStrategyNumber,
+                    equal, value);
+        scan_ = systable_beginscan(catalog_, InvalidOid, false, nullptr, keys, &key);
+    }
+
     Relation catalog_;
     SysScanDesc scan_;
     HeapTuple row_;
@@ -103,11 +110,32 @@ List* shards_of(Oid relid) {
     return found;
 }
 
+static bool is_shard(Oid relid, Oid table, int64 shard) {
+    const char* name = get_rel_name(table);
+    const char* own = get_rel_name(relid);
+    return name != nullptr && own != nullptr && strcmp(own, shard_name(name, shard)) == 0 &&
+           get_rel_namespace(relid) == get_rel_namespace(table);
+}
+
+Oid table_of_shard(Oid relid) {
+    const char* name = get_rel_name(relid);
+    const char* number = name != nullptr ? strrchr(name, '_') : nullptr;
+    if (number == nullptr || !isdigit(static_cast<unsigned char>(number[1])) || !has_citus())
+        return relid;
+    int64 shard = strtoll(number + 1, nullptr, 10);
+    CitusCatalog shards(kShards, shard);
+    if (!shards.next())
+        return relid;
+    Oid table = DatumGetObjectId(shards.value("logicalrelid"));
+    shards.close();
+    return is_shard(relid, table, shard) ? table : relid;
+}
+
 List* distributed_tables() {
     if (!has_citus())
         return NIL;
     List* found = NIL;
-    CitusCatalog partitions(kPartitions, InvalidOid);
+    CitusCatalog partitions(kPartitions);
     while (partitions.next())
         found = lappend_oid(found, DatumGetObjectId(partitions.value("logicalrelid")));
     return found;

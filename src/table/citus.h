@@ -26,6 +26,9 @@ Distribution distribution_of(Oid relid);
 List* distributed_tables();
 List* shards_of(Oid relid);
 
+// The table that a table of this server is a shard of. Any other table is its own.
+Oid table_of_shard(Oid relid);
+
 // Raises 0A000. `subject` is what does not work for distributed tables.
 [[noreturn]] void refuse_distributed(Relation rel, const char* subject, const char* hint);
 

@@ -1,5 +1,7 @@
 #include "table/name.h"
 
+#include "table/citus.h"
+
 namespace interlock::inline table {
 
 // The relation's own name is stale where a subtransaction that renamed it was rolled back.
@@ -9,6 +11,8 @@ char* qualified_name(Oid relid) {
     return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
                                       get_rel_name(relid));
 }
+
+char* shown_name(Relation rel) { return qualified_name(table_of_shard(RelationGetRelid(rel))); }
 
 char* typed_name(Relation rel) {
     return rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP

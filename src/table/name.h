@@ -9,6 +9,9 @@ namespace interlock::inline table {
 char* qualified_name(Relation rel);
 char* qualified_name(Oid relid);
 
+// The same for the DETAIL of an error: of a shard, the table that its writer knows.
+char* shown_name(Relation rel);
+
 // The same for hints. The schema of a temporary table is called pg_temp, because its real name
 // differs in each session.
 char* typed_name(Relation rel);

@@ -229,8 +229,8 @@ void raise_no_such_row(Relation rel, const TableInfo* info, const Key& key) {
     ereport(ERROR,
             (errcode(ERRCODE_NO_DATA_FOUND),
              errmsg("table \"%s\" has no such row", RelationGetRelationName(rel)),
-             errdetail_internal(
-                 "%s", json_object({{"table", qualified_name(rel)}, {"key", nullptr, shown}})),
+             errdetail_internal("%s",
+                                json_object({{"table", shown_name(rel)}, {"key", nullptr, shown}})),
              errhint("It was deleted, never existed, or is hidden by row security.%s",
                      is_text_of_object(info, key)
                          ? " A key that is an object needs a cast: '{\"column\": value}'::jsonb."

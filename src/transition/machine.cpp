@@ -255,7 +255,7 @@ static char* refusal(Relation rel, const char* column, const RefusedMove& move) 
 static char* detail_of(Relation rel, const StateMachine* machine, const RefusedMove& move) {
     bool tells = move.tells_states;
     char* detail =
-        json_object({{"table", qualified_name(rel)},
+        json_object({{"table", shown_name(rel)},
                      {"key", nullptr, move.key},
                      {"column", NameStr(machine->name)},
                      {"from", tells ? move.from : nullptr},

@@ -438,7 +438,7 @@ static char* states_in_words(const States& states) {
         (errcode(kStateChanged),
          errmsg("state of the row in table \"%s\" is %s, not %s", RelationGetRelationName(move.rel),
                 state != nullptr ? psprintf("\"%s\"", state) : "null", states_in_words(move.from)),
-         errdetail_internal("%s", json_object({{"table", qualified_name(move.rel)},
+         errdetail_internal("%s", json_object({{"table", shown_name(move.rel)},
                                                {"key", nullptr, key},
                                                {"column", NameStr(move.machine->name)},
                                                {"expected", nullptr, states_as_json(move.from)},
@@ -469,7 +469,7 @@ static char* names_as_json(const TableInfo* info, const Bitmapset* columns) {
          errmsg("row in table \"%s\" does not match: column \"%s\" has another value",
                 RelationGetRelationName(move.rel), column_name(move.info, first)),
          errdetail_internal(
-             "%s", json_object({{"table", qualified_name(move.rel)},
+             "%s", json_object({{"table", shown_name(move.rel)},
                                 {"key", nullptr, key},
                                 {"column", NameStr(move.machine->name)},
                                 {"expected", nullptr, states_as_json(move.from)},

@@ -113,7 +113,7 @@ static const char* detail(const TriggerData* trigger, const TableInfo* info) {
         Datum value = heap_getattr(row, versioning->column, info->columns, &is_null);
         version = token_to_json(versioning->kind, token_of_datum(versioning->kind, value, is_null));
     }
-    return json_object({{"table", qualified_name(rel)},
+    return json_object({{"table", shown_name(rel)},
                         {"key", nullptr, readable_key(info, readable, row)},
                         {"version", nullptr, version}});
 }

@@ -74,7 +74,7 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
          errmsg("version conflict in table \"%s\": column \"%s\" cannot be set to %s",
                 RelationGetRelationName(rel), NameStr(versioning->name),
                 may_show ? given : "this value"),
-         errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
+         errdetail_internal("%s", json_object({{"table", shown_name(rel)},
                                                {"key", nullptr, key},
                                                {"expected", nullptr, shown},
                                                {"version", nullptr, stored}})),

@@ -168,7 +168,7 @@ static void raise_is_there(const RowCall& call, const Insertion& found) {
         (errcode(kVersionConflict),
          errmsg("version conflict in table \"%s\": expected no row, found version %s",
                 RelationGetRelationName(call.rel), stored),
-         errdetail_internal("%s", json_object({{"table", qualified_name(call.rel)},
+         errdetail_internal("%s", json_object({{"table", shown_name(call.rel)},
                                                {"key", nullptr, key},
                                                {"expected"},
                                                {"version", nullptr, stored}})),

@@ -115,6 +115,11 @@ is(sql(q(SELECT count(*) FROM interlock.advise() WHERE finding ~ 'shard')), 0, '
 sql(q(SELECT interlock.define_transitions('later_102008', 'n', '{"0": [1]}')));
 is(sql(q(SELECT rel, mechanism FROM interlock.guards WHERE findings::text ~ 'later_102009')), 'later|transitions',
     'a trigger of one shard alone is found, too');
+sql('INSERT INTO later_102008 VALUES (1, 0)');
+like(message(q(UPDATE later_102008 SET version = 7)), qr/DETAIL:  \{"table": "public.later", "key": \{"id": 1\}, /,
+    'the detail of an error names the table, not the shard');
+sql('CREATE TABLE later_7 (LIKE later_102008 INCLUDING ALL)', q(SELECT interlock.enable_versioning('later_7')), 'INSERT INTO later_7 VALUES (1, 0)');
+like(message(q(UPDATE later_7 SET version = 7)), qr/DETAIL:  \{"table": "public.later_7", /, 'a table with such a name is no shard');
 
 # --- The sweeper -------------------------------------------------------------------------------------
 
