@@ -119,7 +119,7 @@ prepare() {
 TRUNCATE rows;
 INSERT INTO rows SELECT ${SPREAD} FROM generate_series(:first + 1, :last) g;
 ${BEFORE[$1]:-SELECT 0};
-VACUUM plain, triggered, versioned, refusing, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, repeating, conditional, ignoring, notifying, shared, own.leases, keys, interlock.idempotency;
+VACUUM plain, triggered, versioned, document, refusing, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, repeating, conditional, ignoring, notifying, shared, own.leases, keys, interlock.idempotency;
 SQL
 }
 
@@ -209,7 +209,7 @@ version_costs() {
     counted versioned_delete "SELECT interlock.versioned_delete('versioned', :id, :version);"
     counted hand_delete "DELETE FROM plain WHERE id = :id AND version = :version;"
     counted assert_version "SELECT interlock.assert_version('versioned', :id, :version);"
-    counted hand_lock "SELECT 1 / (version = :version)::int FROM plain WHERE id = :id FOR NO KEY UPDATE;"
+    counted hand_locked_read "SELECT 1 / (version = :version)::int FROM plain WHERE id = :id FOR NO KEY UPDATE;"
     counted versioned_upsert "SELECT interlock.versioned_upsert('versioned', 10000000 + :n, NULL::bigint, '$changes');"
     counted hand_insert "INSERT INTO plain (id, a, b, c) VALUES (10000000 + :n, 1, 'y', 2.5) ON CONFLICT (id) DO NOTHING RETURNING version;"
     cost "versioned_update, three columns" versioned_update hand_update 1
@@ -218,7 +218,7 @@ version_costs() {
     cost "try_versioned_update in conflict, in FROM" conflict hand_conflict
     cost "versioned_delete" versioned_delete hand_delete 1
     cost "versioned_upsert of a new row, three columns" versioned_upsert hand_insert 1
-    cost "assert_version" assert_version hand_lock
+    cost "assert_version" assert_version hand_locked_read
     batch_cost
 }
 
