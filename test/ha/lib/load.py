@@ -292,6 +292,11 @@ class Load:
                 operations += map(json.loads, file)
         return operations
 
+    def kill(self):
+        """Those that still run."""
+        for process in self.clients:
+            process.kill()
+
 
 def stored(addresses):
     connection = None

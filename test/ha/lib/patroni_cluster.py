@@ -1,8 +1,12 @@
 """Three nodes with Patroni, and one etcd, on ports of the loopback. What is in the directory:
 
-cluster.json               its first port, and whether it is synchronous
+cluster.json               its first port, whether it is synchronous, and how far the clocks of nodes are off
 etcd/                      etcd: its data, log and pid
 node1/ node2/ node3/       Patroni of a node: its configuration, log and pid, and the server's data
+node1/relay/ ...           the relay of a node: its log and pid
+
+What nodes and etcd say to a node passes its relay, and so does what the node says to etcd. A stopped relay cuts the node off from
+them, and not from its clients.
 
 Only processes whose command line has this directory are signalled.
 """
@@ -24,6 +28,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/operations/high-availability.md"
+RELAY = pathlib.Path(__file__).resolve().parent / "relay.py"
 NODES = ["node1", "node2", "node3"]
 PATIENCE = int(os.environ.get("PG_TEST_TIMEOUT_DEFAULT", 600))
 
@@ -71,7 +76,8 @@ def send(sig, pids):
 
 
 class Cluster:
-    def __init__(self, directory, synchronous=True):
+    def __init__(self, directory, synchronous=True, clocks=None):
+        """clocks: seconds by which the clock of a node is off, such as {"node2": 60}."""
         self.directory = pathlib.Path(directory)
         # Patroni would use the reader's PGTARGETSESSIONATTRS for its own connections.
         for name in [name for name in os.environ if re.fullmatch("PG[A-Z]+", name)]:
@@ -80,8 +86,8 @@ class Cluster:
         file = self.directory / "cluster.json"
         if not file.exists():
             self.directory.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps([self.choose_ports(), synchronous]))
-        self.first_port, self.synchronous = json.loads(file.read_text())
+            file.write_text(json.dumps([self.choose_ports(), synchronous, clocks or {}]))
+        self.first_port, self.synchronous, self.clocks = json.loads(file.read_text())
         self.password = configuration()["postgresql"]["authentication"]["superuser"]["password"]
 
     # --- Where they are ----------------------------------------------------------------------------------------------
@@ -95,14 +101,18 @@ class Cluster:
     def api(self, node):
         return f"127.0.0.1:{self.port(node) + len(NODES)}"
 
+    def relayed(self, node):
+        """Where the relay of a node listens for its server, for its Patroni, and for etcd."""
+        return [f"127.0.0.1:{self.port(node) + floor * len(NODES)}" for floor in (2, 3, 4)]
+
     def etcd(self, peer=False):
-        return f"127.0.0.1:{self.first_port + 2 * len(NODES) + peer}"
+        return f"127.0.0.1:{self.first_port + 5 * len(NODES) + peer}"
 
     def choose_ports(self):
-        for first in range(7431, 7931, 10):
+        for first in range(7431, 7931, 20):
             with contextlib.ExitStack() as sockets:
                 try:
-                    for port in range(first, first + 2 * len(NODES) + 2):
+                    for port in range(first, first + 5 * len(NODES) + 2):
                         sockets.enter_context(socket.create_server(("127.0.0.1", port)))
                 except OSError:
                     continue
@@ -134,19 +144,27 @@ class Cluster:
             if not self.patroni(node):
                 self.start_patroni(node)
 
+    def start_relay(self, node):
+        targets = [f"127.0.0.1:{self.port(node)}", self.api(node), self.etcd()]
+        pairs = [f"{address}={target}" for address, target in zip(self.relayed(node), targets)]
+        if not self.running(f"{node}/relay"):
+            self.spawn(f"{node}/relay", ["/usr/bin/python3", RELAY, f"{self.directory}/{node}", *pairs])
+
     def start_patroni(self, node):
         directory = self.directory / node
         directory.mkdir(exist_ok=True)
+        self.start_relay(node)
+        server, api, etcd = self.relayed(node)
         settings = configuration()
         settings["name"] = node
-        settings["restapi"] = {"listen": self.api(node), "connect_address": self.api(node)}
-        settings["etcd"]["hosts"] = [self.etcd()]
+        settings["restapi"] = {"listen": self.api(node), "connect_address": api}
+        settings["etcd"] = {"hosts": [etcd], "use_proxies": True}  # else it asks etcd for another way to it
         settings["bootstrap"]["dcs"]["synchronous_mode"] = self.synchronous
         settings["postgresql"].update(
             {
                 "listen": f"127.0.0.1:{self.port(node)}",
-                "connect_address": f"127.0.0.1:{self.port(node)}",
-                "bin_dir": self.bin,
+                "connect_address": server,
+                "bin_dir": self.programs(node),
                 "data_dir": f"{directory}/data",
                 "pgpass": f"{directory}/pgpass",
                 "pg_hba": [line.replace("10.0.0.0/24", "127.0.0.1/32") for line in settings["postgresql"]["pg_hba"]],
@@ -158,8 +176,25 @@ class Cluster:
         (directory / "patroni.yml").write_text(yaml.safe_dump(settings))
         self.spawn(node, ["patroni", f"{directory}/patroni.yml"])
 
+    def programs(self, node):
+        """The directory of the server's programs. Where the node's clock is off, its postgres is told so."""
+        directory = self.directory / node / "bin"
+        if node not in self.clocks:
+            return self.bin
+        if not directory.exists():
+            directory.mkdir()
+            for program in pathlib.Path(self.bin).iterdir():
+                if program.name != "postgres":
+                    (directory / program.name).symlink_to(program)
+            library = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+            clock = f"LD_PRELOAD={library} FAKETIME={self.clocks[node]:+}s FAKETIME_DONT_FAKE_MONOTONIC=1"
+            (directory / "postgres").write_text(f'#!/bin/sh\nexport {clock}\nexec {self.bin}/postgres "$@"\n')
+            (directory / "postgres").chmod(0o755)
+        return str(directory)
+
     def spawn(self, name, command):
         directory = self.directory / name
+        directory.mkdir(exist_ok=True)
         with open(directory / "log", "ab") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         (directory / "pid").write_text(str(process.pid))
@@ -168,6 +203,7 @@ class Cluster:
         for node in NODES:
             send(signal.SIGCONT, self.processes(node))
             self.kill_processes(node)
+            send(signal.SIGKILL, self.running(f"{node}/relay"))
         send(signal.SIGKILL, self.running("etcd"))
 
     # --- Processes ---------------------------------------------------------------------------------------------------
@@ -283,3 +319,22 @@ class Cluster:
             time.sleep(10)
         finally:
             send(signal.SIGCONT, server + patroni)
+
+    def cut(self):
+        """The node hears nothing of the others and of etcd any more. Clients still reach it."""
+        node = wait_for("a primary", self.primary)
+        send(signal.SIGSTOP, self.running(f"{node}/relay"))
+        try:
+            wait_for("another primary", lambda: self.primary(but=node))
+            time.sleep(2)
+        finally:
+            send(signal.SIGCONT, self.running(f"{node}/relay"))
+
+    def stop_etcd(self):
+        """Without etcd there is no primary."""
+        wait_for("a primary", self.primary)
+        send(signal.SIGSTOP, self.running("etcd"))
+        try:
+            wait_for("no primary", lambda: not self.primary())
+        finally:
+            send(signal.SIGCONT, self.running("etcd"))
