@@ -14,12 +14,15 @@ package Migration;
 
 use strict;
 use warnings;
+use Exporter 'import';
 use IO::Select;
 use PostgreSQL::Test::Utils;
 use POSIX ();
 use Server;
 use Story;
 use Test::More;
+
+our @EXPORT = qw(works);
 
 my $rounds = 15;
 
@@ -141,6 +144,15 @@ sub stop
         is($?, 0, "$name has worked without an error") or diag($process->{said} =~ s/^\.*!//r);
     }
     return;
+}
+
+# works(SESSION, SQL): the answer to a statement that no other process can make fail.
+sub works
+{
+    my ($session, $sql) = @_;
+    my $answer = $session->ask($sql);
+    die "$session->{error} $session->{message} in $sql" if defined $session->{error};
+    return $answer;
 }
 
 sub ask { my ($page, $sql) = @_; return $page->{node}->safe_psql('page', $sql); }

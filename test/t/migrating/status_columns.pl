@@ -58,12 +58,3 @@ sub by
         return;
     };
 }
-
-# The answer to a statement that no other process can disturb.
-sub works
-{
-    my ($session, $sql) = @_;
-    my $answer = $session->ask($sql);
-    die "$session->{error} $session->{message} in $sql" if defined $session->{error};
-    return $answer;
-}
