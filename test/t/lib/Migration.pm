@@ -24,7 +24,7 @@ use Test::More;
 
 our @EXPORT = qw(works);
 
-my $rounds = 15;
+my $rounds = 10;
 
 sub begin
 {
@@ -41,7 +41,7 @@ sub read_blocks
 {
     my ($page, %replaced) = @_;
     my ($heading, $text) = ('', slurp_file($page->{file}));
-    while ($text =~ /^#+ ([^\n]*)\n|^(?:<!--by (.*?)-->\n)?```sql\n(.*?)^```$|^<!--sql\n(.*?)^-->$/msg)
+    while ($text =~ /^#+ ([^\n]*)\n|^(?:<!--by ([\w ]+)-->\n)?```sql\n(.*?)^```$|^<!--sql\n(.*?)^-->$/msg)
     {
         my ($new_heading, $by, $sql) = ($1, $2, $3 // $4);
         if (defined $new_heading) { $heading = $new_heading; next; }
@@ -64,7 +64,7 @@ sub by
 {
     my ($page, $name, %values) = @_;
     my @statements = @{ $page->{by}{$name} // die "$page->{file} has no block by $name" };
-    for my $variable (keys %values) { s/(?<!:)\Q$variable\E\b/$values{$variable}/g for @statements; }
+    for my $variable (keys %values) { s/(?<!:)\Q$variable\E(?!\w)/$values{$variable}/g for @statements; }
     return @statements;
 }
 
