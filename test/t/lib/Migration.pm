@@ -64,7 +64,8 @@ sub by
 {
     my ($page, $name, %values) = @_;
     my @statements = @{ $page->{by}{$name} // die "$page->{file} has no block by $name" };
-    for my $variable (keys %values) { s/(?<!:)\Q$variable\E(?!\w)/$values{$variable}/g for @statements; }
+    my $any = join('|', map { quotemeta } keys %values);
+    if ($any) { s/(?<![\w:])($any)(?!\w)/$values{$1}/g for @statements; }
     return @statements;
 }
 
