@@ -27,6 +27,8 @@ export interface EditSaveOptions {
     expected?: Version | number | bigint | null;
 }
 
+const notAllowed = `Before the deadline, the table must allow it: enable_marker(rel, take_over => 'allow'), or 'operators' for roles with a grant on force_unlock_row.`;
+
 interface Events {
     /** The time without activity is over, or the row was released by another call. */
     lost: [];
@@ -95,7 +97,7 @@ export class Edit extends EventEmitter<Events> implements AsyncDisposable {
         if (outcome === 'not_found') throw notFound(rel, key);
         if (outcome === 'refused') {
             throw new MarkerHeld(`row ${shownKey(key)} of table "${rel}" is being edited by "${other}"`,
-                { code: 'IL004', detail: { table: rel, key, holder: other, locked_at, expires_at } });
+                { code: 'IL004', detail: { table: rel, key, holder: other, locked_at, expires_at }, ...(takeOver === undefined ? {} : { hint: notAllowed }) });
         }
         // Read after it is locked: nobody else has changed it since.
         const found = await rows.read(rel, key).catch(async (error: unknown) => {

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { acquire, acquireAll } from './acquire.js';
+import { acquire } from './acquire.js';
 import { Cart, type Reserved } from './cart.js';
 import { claim, type ClaimOptions, type Handler } from './claim.js';
 import { driverOf, type Adapter, type AnyPool, type Driver, type Own, type Query, type TransactionOptions } from './driver.js';
@@ -95,14 +95,9 @@ export class Interlock<Tx> implements AsyncDisposable {
 
     /** The lease alone: `await using lease = await il.acquire('report')`, or call release(). Throws Held. */
     async acquire(key: Key, options: LeaseOptions = {}): Promise<Lease<Tx>> {
-        const { ttl = 30, wait = 0, atLeast, mode = 'exclusive', capacity, signal, name } = options;
-        if (capacity !== undefined && (atLeast !== undefined || options.mode !== undefined)) throw new TypeError('permits have no mode and no atLeast');
-        const text = keyText(key);
-        const holder = this.#holder(name);
-        const granted = await traced('interlock.acquire', { 'interlock.key': text }, () => acquire(this.#own, this.#tickets, {
-            key: text, holder, ttl: seconds(ttl), wait: seconds(wait), mode, capacity, signal, atLeast: atLeast === undefined ? undefined : seconds(atLeast),
-        }));
-        return new Lease({ driver: this.#driver, own: this.#own }, [text], holder, granted, options);
+        const { atLeast, mode, capacity } = options;
+        if (capacity !== undefined && (atLeast !== undefined || mode !== undefined)) throw new TypeError('permits have no mode and no atLeast');
+        return this.#acquire([keyText(key)], options);
     }
 
     /** As lease(), under leases on all of the keys or on none. Two calls never wait for each other. */
@@ -113,19 +108,19 @@ export class Interlock<Tx> implements AsyncDisposable {
 
     /** As acquire(), for all of the keys or none. Throws Held, with the key that was not free in `detail`. */
     async acquireAll(keys: readonly Key[], options: LeaseAllOptions = {}): Promise<Lease<Tx>> {
-        const { ttl = 30, wait = 0, mode = 'exclusive', signal, name } = options;
         const texts = [...new Set(keys.map(keyText))];
         if (texts.length === 0) throw new TypeError('name at least one key');
-        const holder = this.#holder(name);
-        const granted = await traced('interlock.acquire', { 'interlock.key': texts[0]! }, () => acquireAll(this.#query, this.#own, {
-            keys: texts, holder, ttl: seconds(ttl), wait: seconds(wait), mode, signal,
-        }));
-        return new Lease({ driver: this.#driver, own: this.#own }, texts, holder, granted, options);
+        return this.#acquire(texts, options);
     }
 
-    // The name is of one call alone: an answer that was lost is asked for again by it.
-    #holder(name = this.#name): string {
-        return `${name} ${process.pid} ${randomUUID().slice(0, 8)}`;
+    async #acquire(keys: readonly string[], options: LeaseOptions): Promise<Lease<Tx>> {
+        const { ttl = 30, wait = 0, atLeast, mode = 'exclusive', capacity, signal, name = this.#name } = options;
+        // The name is of this call alone: an answer that was lost is asked for again by it.
+        const holder = `${name} ${process.pid} ${randomUUID().slice(0, 8)}`;
+        const granted = await traced('interlock.acquire', { 'interlock.key': keys[0]! }, () => acquire(this.#own, this.#tickets, {
+            keys, holder, ttl: seconds(ttl), wait: seconds(wait), mode, capacity, signal, atLeast: atLeast === undefined ? undefined : seconds(atLeast),
+        }));
+        return new Lease({ driver: this.#driver, own: this.#own }, keys, holder, granted, options);
     }
 
     /** Which lease keeps the key from being acquired; null if nothing does. */

@@ -25,7 +25,7 @@ export interface LeaseOptions {
     name?: string;
 }
 
-/** Of leases on several keys. While it waits, it occupies a connection of the pool. */
+/** Of leases on several keys. */
 export type LeaseAllOptions = Omit<LeaseOptions, 'atLeast' | 'capacity'>;
 
 export interface Parts<Tx> { driver: Driver<Tx>; own: Own }

@@ -123,6 +123,8 @@ test('a colleague takes over, with a reason; the former editor learns it, and sa
         const refused = await il.edit('page', 1, 'bert/1', { takeOver: 'lunch' }).catch((raised) => raised);
         assert.ok(refused instanceof MarkerHeld);
         assert.deepEqual([refused.holder, refused.expiresAt > new Date(), await holder()], ['anna/1', true, 'anna/1']);
+        assert.match(refused.hint, /enable_marker\(rel, take_over => 'allow'\)/);
+        assert.equal((await il.edit('page', 1, 'bert/1').catch((raised) => raised)).hint, undefined);
         await run(`SELECT interlock.enable_marker('page', take_over => 'allow')`);
         try {
             const bert = await il.edit('page', 1, 'bert/1', { takeOver: 'lunch' });

@@ -230,6 +230,22 @@ test('calls for several keys in all orders wait for each other, and none for eve
     });
 });
 
+test('a wait for several keys holds no connection of the pool', async () => {
+    await one(async ({ il, pool }) => {
+        const name = fresh('several');
+        let waiting;
+        await il.lease([name, 'b'], { ttl: '10 min' }, async (lease) => {
+            const before = await held();
+            waiting = [1, 2].map(() => il.leaseAll([[name, 'a'], [name, 'b']], { wait: '10 min', ttl: '10 min' }, async () => {}));
+            await eventually(async () => await held() >= before + 2); // they have tickets
+            assert.deepEqual([pool.waitingCount, pool.idleCount], [0, pool.totalCount]);
+            await lease.transaction(async () => {});
+        });
+        await Promise.all(waiting);
+        assert.equal(await held(), 0);
+    }, { pool: { max: 1 } });
+});
+
 test('a wait for several keys that is over, or ended by its signal, leaves nothing', async () => {
     await one(async ({ il }) => {
         const name = fresh('several');

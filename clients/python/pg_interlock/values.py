@@ -16,8 +16,8 @@ from uuid import UUID
 Duration = Union[int, float, str, timedelta]
 """A number of seconds, a timedelta, or a text such as '30 s', '1.5 h', '1 h 30 min', '500 ms'."""
 
-Key = Union[str, Sequence[object]]
-"""A name: a text, or its levels. Levels are joined as interlock.key_path joins them: nothing in them needs an escape."""
+Key = Union[str, date, Sequence[object]]
+"""A name: a text, a date, or its levels. Levels are joined as interlock.key_path joins them: nothing in them needs an escape."""
 
 RowKey = Union[str, int, UUID, date, Mapping[str, Any]]
 """The key of a row: a value of the primary key, or a mapping with the columns of any unique key."""
@@ -82,7 +82,9 @@ def idempotency_key_text(key: Key) -> str:
     return key if isinstance(key, str) else ":".join(re.sub(r"[\\:]", r"\\\g<0>", part) for part in _levels(key))
 
 
-def _levels(key: Sequence[object]) -> list[str]:
+def _levels(key: date | Sequence[object]) -> list[str]:
+    if isinstance(key, date):
+        key = [key]
     if not isinstance(key, Sequence) or isinstance(key, (bytes, bytearray)):
         raise TypeError(f"{key!r} is no key: give a text, or a list of its levels")
     if not key or any(level is None for level in key):

@@ -43,6 +43,9 @@ class ValuesTest(unittest.TestCase):
         for levels in (["shop", 7], ["a/b", "c%d"], ["ü", "x y"], [True, 1.5], ("one",)):
             texts = [str(level).lower() if level is True else str(level) for level in levels]
             self.assertEqual(key_text(levels), value("SELECT interlock.key_path(VARIADIC %s::text[])", texts))
+        day = date(2030, 1, 31)
+        self.assertEqual((key_text(day), key_text(["report", day])), ("2030-01-31", "report/2030-01-31"))
+        self.assertEqual(idempotency_key_text(day), "2030-01-31")
         for parts in (["a:b", "c"], ["a\\", "b"], ["anna", 7]):
             self.assertEqual(
                 idempotency_key_text(parts),

@@ -27,6 +27,9 @@ from ..values import (
 from .driver import AsyncQuery
 from .rows import AsyncRows, not_found
 
+_NOT_ALLOWED = """Before the deadline, the table must allow it: enable_marker(rel, take_over => 'allow'), or 'operators' for roles with a \
+grant on force_unlock_row."""
+
 
 async def begin(
     query: AsyncQuery,
@@ -56,7 +59,7 @@ async def begin(
     if answer["outcome"] == "refused":
         detail = {"table": rel, "key": key, "holder": answer["holder"], "expires_at": answer["expires_at"]}
         message = f'row {shown_key(key)} of table {rel!r} is being edited by "{answer["holder"]}"'
-        raise MarkerHeld(message, sqlstate="IL004", detail=detail)
+        raise MarkerHeld(message, sqlstate="IL004", detail=detail, hint=None if take_over is None else _NOT_ALLOWED)
     # Read after it is locked: nobody else has changed it since.
     read = await rows.read(rel, key)
     edit = AsyncEdit(query, rows, rel, key, holder, seconds_text(ttl), read.row, read.version, answer, sent)

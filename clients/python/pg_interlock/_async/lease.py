@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -19,17 +20,23 @@ from .lost import AsyncLost
 from .own import Own
 
 
+# As a table: one key and its token, or several.
+_HELD = "jsonb_to_recordset(%s::text::jsonb) AS held(key text, token text)"
+
+
 class AsyncLease(Generic[Tx]):
     """A lease. It is not reentrant: a second call for its key waits as others do, also in the same process."""
 
     def __init__(
-        self, driver: AsyncDriver[Tx], own: Own, key: str, holder: str, ttl: float, limit: float, granted: Granted
+        self, driver: AsyncDriver[Tx], own: Own, keys: list[str], holder: str, ttl: float, limit: float, granted: Granted
     ) -> None:
-        self.key = key
+        self.key = keys[0]
         self.holder = holder
         """The name under which the server shows it: it belongs to this acquisition alone."""
-        self.token = granted.token
+        self.token = granted.tokens[0]
         """Tokens of a key only grow: a receiver outside of the database can refuse a smaller one."""
+        self.tokens: dict[str, int] = dict(zip(keys, granted.tokens))
+        """All of its keys and their tokens: one, or those of lease_all(), of which `key` and `token` are the first."""
         self.expires_at: datetime = granted.expires_at
         """When it ends if it is not renewed, by the server's clock."""
         self.lost = AsyncLost(self)
@@ -66,7 +73,9 @@ class AsyncLease(Generic[Tx]):
         self.check()
         try:
             with interlock_errors():
-                await self._driver.within(tx)("SELECT interlock.assert_lease(%s::text, %s::text::bigint)::text", self._named)
+                await self._driver.within(tx)(
+                    f"SELECT interlock.assert_lease(key, token::bigint)::text FROM {_HELD}", (self._held,)
+                )
         except LeaseLost as error:
             self._lose(error)
             raise
@@ -77,8 +86,9 @@ class AsyncLease(Generic[Tx]):
         sent = monotonic()
         with interlock_errors():
             rows = await self._own.renew(
-                """SELECT to_jsonb(interlock.renew_lease(%s::text, %s::text::bigint, %s::text::float8))#>>'{}' AS until""",
-                (*self._named, seconds_text(ttl)),
+                f"""SELECT to_jsonb(CASE WHEN count(until) = count(*) THEN min(until) END)#>>'{{}}' AS until
+                      FROM {_HELD} CROSS JOIN LATERAL interlock.renew_lease(key, token::bigint, %s::text::float8) AS until""",
+                (self._held, seconds_text(ttl)),
                 max(self._ttl / 4, 0.1),
             )
         if rows[0]["until"] is None:
@@ -98,7 +108,7 @@ class AsyncLease(Generic[Tx]):
         for _ in range(2):  # by the token: again after an answer that was lost
             with suppress(Exception):
                 rows = await self._own.query(
-                    "SELECT interlock.release_lease(%s::text, %s::text::bigint)::text AS released", self._named, 5
+                    f"SELECT bool_and(interlock.release_lease(key, token::bigint))::text AS released FROM {_HELD}", (self._held,), 5
                 )
                 return bool(rows[0]["released"] == "true")
         return False  # it ends by itself
@@ -113,8 +123,8 @@ class AsyncLease(Generic[Tx]):
             raise self._reason
 
     @property
-    def _named(self) -> tuple[str, str]:
-        return self.key, str(self.token)
+    def _held(self) -> str:
+        return json.dumps([{"key": key, "token": str(token)} for key, token in self.tokens.items()])
 
     @property
     def _detail(self) -> dict[str, Any]:

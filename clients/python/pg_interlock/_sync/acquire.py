@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,34 +12,69 @@ from time import monotonic
 
 from ..errors import Held, interlock_errors, is_lost_connection
 from ..values import Row, time_of
-from .io import sleep, unbroken
+from .io import sleep
 from .own import Own
 from .tickets import Tickets
 
 
 @dataclass
 class Wanted:
-    key: str
+    keys: list[str]
     holder: str
     ttl: float
     wait: float
     at_least: str | None
     mode: str
+    capacity: int | None
+    """Of permits."""
 
 
 @dataclass
 class Granted:
-    token: int
+    tokens: list[int]
     expires_at: datetime
     sent: float
     """By our clock, before the request."""
     round_trip: float
 
 
-_SQL = """SELECT outcome, token::text, holder, ticket::text, to_jsonb(expires_at)#>>'{}' AS expires_at,
-    extract(epoch FROM expires_at - clock_timestamp())::text AS remaining
+_ANSWER = """outcome, holder, to_jsonb(expires_at)#>>'{}' AS expires_at,
+    extract(epoch FROM expires_at - clock_timestamp())::text AS remaining"""
+
+_LEASE = f"""SELECT {_ANSWER}, to_json(array_remove(ARRAY[token::text], NULL))::text AS tokens, ticket::text, NULL AS key
   FROM interlock.acquire_lease(%s::text, %s::text::float8, holder => %s::text, mode => %s::text, resume => true,
       at_least => %s::text::float8, notify => %s::text::boolean)"""
+
+_PERMIT = f"""SELECT {_ANSWER}, to_json(array_remove(ARRAY[token::text], NULL))::text AS tokens, ticket::text, NULL AS key
+  FROM interlock.acquire_permit(%s::text, %s::text::integer, %s::text::float8, holder => %s::text, resume => true,
+      notify => %s::text::boolean)"""
+
+# All or none. The server has tickets for single keys: one for the key that was not free, under a name of its own. If that key has
+# become free meanwhile, there is no ticket, and the lease that was granted instead is released.
+_ALL = f"""WITH wanted AS (SELECT ARRAY(SELECT jsonb_array_elements_text(%s::text::jsonb)) AS keys),
+    answer AS MATERIALIZED (
+      SELECT granted.*, coalesce(blocked_by, keys[1]) AS key FROM wanted, interlock.acquire_leases(keys, %s::text::float8,
+          holder => %s::text, mode => %s::text, resume => true) AS granted),
+    asked AS MATERIALIZED (
+      SELECT *, CASE WHEN tokens IS NULL AND %s::text::boolean
+          THEN interlock.acquire_lease(key, '1 s', holder => %s::text, mode => %s::text, notify => true) END AS ask FROM answer)
+  SELECT {_ANSWER}, coalesce(to_json(tokens::text[])::text, '[]') AS tokens, (ask).ticket::text, key,
+      CASE WHEN (ask).token IS NOT NULL THEN interlock.release_lease(key, (ask).token) END::text AS released FROM asked"""
+
+
+def _statement(wanted: Wanted) -> tuple[str, tuple[str | None, ...]]:
+    ttl, holder, notify = str(wanted.ttl), wanted.holder, "true" if wanted.wait > 0 else "false"
+    if len(wanted.keys) > 1:
+        return _ALL, (json.dumps(wanted.keys), ttl, holder, wanted.mode, notify, _waiter(wanted), wanted.mode)
+    key = wanted.keys[0]
+    if wanted.capacity is not None:
+        return _PERMIT, (key, str(wanted.capacity), ttl, holder, notify)
+    return _LEASE, (key, ttl, holder, wanted.mode, wanted.at_least, notify)
+
+
+def _waiter(wanted: Wanted) -> str:
+    """The name of the tickets for several keys: they are withdrawn by it, and the leases stay."""
+    return f"{wanted.holder} waits"
 
 
 def acquire(own: Own, tickets: Tickets, wanted: Wanted) -> Granted:
@@ -48,23 +84,42 @@ def acquire(own: Own, tickets: Tickets, wanted: Wanted) -> Granted:
         tickets.enter()
     try:
         with interlock_errors():
-            return _acquire_until(limit, own, tickets, wanted)
+            granted, waited = _acquire_until(limit, own, tickets, wanted)
+        if waited and len(wanted.keys) > 1:
+            _withdraw(own, wanted, [_waiter(wanted)])
+        return granted
     except BaseException as error:
-        if not (isinstance(error, Held) and wanted.wait == 0):
-            with suppress(Exception):  # by the name: also a lease whose answer was lost
-                own.query("SELECT interlock.release_lease(%s::text, holder => %s::text)::text", (wanted.key, wanted.holder), 5)
+        if not (isinstance(error, Held) and wanted.wait == 0):  # by the name: also a lease whose answer was lost
+            _withdraw(own, wanted, [wanted.holder, _waiter(wanted)])
         raise
+    finally:
+        if wanted.wait > 0:
+            tickets.leave()
 
 
-def _acquire_until(limit: float, own: Own, tickets: Tickets, wanted: Wanted) -> Granted:
+def _withdraw(own: Own, wanted: Wanted, holders: list[str]) -> None:
+    with suppress(Exception):
+        own.query(
+            """SELECT interlock.release_lease(key, holder => holder)::text
+                 FROM jsonb_array_elements_text(%s::text::jsonb) AS key, jsonb_array_elements_text(%s::text::jsonb) AS holder""",
+            (json.dumps(wanted.keys), json.dumps(holders)),
+            5,
+        )
+
+
+def _acquire_until(limit: float, own: Own, tickets: Tickets, wanted: Wanted) -> tuple[Granted, bool]:
+    """And whether it had a ticket."""
     ticket: str | None = None
     try:
         while True:
             answer, sent, round_trip = _ask(own, wanted, limit)
-            if answer["token"] is not None:
-                return Granted(int(answer["token"]), time_of(answer["expires_at"]), sent, round_trip)
+            if tokens := json.loads(answer["tokens"]):
+                return Granted([int(each) for each in tokens], time_of(answer["expires_at"]), sent, round_trip), ticket is not None
             if monotonic() >= limit:
-                raise _held(wanted.key, answer)
+                raise _held(answer["key"] or wanted.keys[0], answer)
+            if answer["ticket"] is None:  # of several keys: what was in the way is gone
+                sleep(random.uniform(0, 0.02))
+                continue
             if answer["ticket"] != ticket:  # it may have been called before we had its number: ask again
                 tickets.forget(ticket)
                 ticket = answer["ticket"]
@@ -80,13 +135,12 @@ def _acquire_until(limit: float, own: Own, tickets: Tickets, wanted: Wanted) -> 
 
 def _ask(own: Own, wanted: Wanted, limit: float) -> tuple[Row, float, float]:
     # After an answer that was lost it asks under the same name: the server resumes what it has granted.
-    notify = "true" if wanted.wait > 0 else "false"
-    values = (wanted.key, str(wanted.ttl), wanted.holder, wanted.mode, wanted.at_least, notify)
+    sql, values = _statement(wanted)
     attempt = 1
     while True:
         sent = monotonic()
         try:
-            rows = own.query(_SQL, values, max(wanted.ttl, 5))
+            rows = own.query(sql, values, max(wanted.ttl, 5))
             return rows[0], sent, monotonic() - sent
         except Exception as error:
             if not is_lost_connection(error) or (attempt >= 3 and monotonic() >= limit):

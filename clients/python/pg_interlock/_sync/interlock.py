@@ -84,12 +84,13 @@ class Interlock(Generic[Tx]):
         wait: Duration = 0,
         at_least: Duration | None = None,
         limit: Duration | None = None,
-        mode: str = "exclusive",
+        mode: str | None = None,
+        capacity: int | None = None,
         name: str | None = None,
     ) -> Iterator[Lease[Tx]]:
         """A block under a lease that is renewed at half of its ttl, and released at the end. Raises Held when the wait is over, and
         LeaseLost at the end of a block whose lease was lost."""
-        with self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, name=name) as lease:
+        with self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, capacity=capacity, name=name) as lease:
             yield lease
 
     @contextmanager
@@ -101,12 +102,13 @@ class Interlock(Generic[Tx]):
         wait: Duration = 0,
         at_least: Duration | None = None,
         limit: Duration | None = None,
-        mode: str = "exclusive",
+        mode: str | None = None,
+        capacity: int | None = None,
         name: str | None = None,
     ) -> Iterator[Lease[Tx] | None]:
         """As lease(), with None instead of Held."""
         try:
-            lease = self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, name=name)
+            lease = self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, capacity=capacity, name=name)
         except Held:
             yield None
             return
@@ -121,23 +123,71 @@ class Interlock(Generic[Tx]):
         wait: Duration = 0,
         at_least: Duration | None = None,
         limit: Duration | None = None,
-        mode: str = "exclusive",
+        mode: str | None = None,
+        capacity: int | None = None,
         name: str | None = None,
     ) -> Lease[Tx]:
         """The lease alone: call release().
 
         ttl: how long it lives without a renewal. wait: how long to wait for it at most; a wait needs no connection. at_least: how
         long it stays in the way although it is released, at most ttl. limit: how long it is renewed at most, for work that may never
-        end. mode: 'shared' excludes only 'exclusive'. name: what views show of the holder; the process and a random part are added.
+        end. mode: 'shared' excludes only 'exclusive', the default. capacity: permits; so many clients have the key at the same time.
+        All of them give the same number, and neither mode nor at_least. name: what views show of the holder; the process and a random
+        part are added.
         """
+        if capacity is not None and (mode, at_least) != (None, None):
+            raise TypeError("permits have no mode and no at_least")
+        return self._acquire([key_text(key)], ttl, wait, at_least, limit, mode, capacity, name)
+
+    @contextmanager
+    def lease_all(
+        self,
+        keys: Sequence[Key],
+        ttl: Duration = 30,
+        *,
+        wait: Duration = 0,
+        limit: Duration | None = None,
+        mode: str | None = None,
+        name: str | None = None,
+    ) -> Iterator[Lease[Tx]]:
+        """As lease(), under leases on all of the keys or on none. Two calls never wait for each other."""
+        with self.acquire_all(keys, ttl, wait=wait, limit=limit, mode=mode, name=name) as lease:
+            yield lease
+
+    def acquire_all(
+        self,
+        keys: Sequence[Key],
+        ttl: Duration = 30,
+        *,
+        wait: Duration = 0,
+        limit: Duration | None = None,
+        mode: str | None = None,
+        name: str | None = None,
+    ) -> Lease[Tx]:
+        """As acquire(), for all of the keys or none. Raises Held, with the key that was not free in `detail`."""
+        if isinstance(keys, str) or not keys:
+            raise TypeError("give a list of at least one key")
+        return self._acquire(list(dict.fromkeys(map(key_text, keys))), ttl, wait, None, limit, mode, None, name)
+
+    def _acquire(
+        self,
+        keys: list[str],
+        ttl: Duration,
+        wait: Duration,
+        at_least: Duration | None,
+        limit: Duration | None,
+        mode: str | None,
+        capacity: int | None,
+        name: str | None,
+    ) -> Lease[Tx]:
         own, tickets = self._own()
-        text, length = key_text(key), seconds(ttl)
+        length = seconds(ttl)
         # The name is of this call alone: an answer that was lost is asked for again by it.
         holder = f"{name or self._name} {os.getpid()} {uuid.uuid4().hex[:8]}"
-        wanted = Wanted(text, holder, length, seconds(wait), seconds_text(at_least), mode)
+        wanted = Wanted(keys, holder, length, seconds(wait), seconds_text(at_least), mode or "exclusive", capacity)
         until = float("inf") if limit is None else seconds(limit)
         granted = acquire(own, tickets, wanted)
-        return Lease(self._driver, own, text, holder, length, until, granted)
+        return Lease(self._driver, own, keys, holder, length, until, granted)
 
     def lookup(self, key: Key) -> LeaseInTheWay | None:
         """Which lease keeps the key from being acquired; None if nothing does."""

@@ -94,7 +94,9 @@ class EditTest(Case):
         self.assertEqual(value("SELECT body FROM page WHERE id = 1"), "text")
         await raised(NotFound, self.il.lock, "page", 7, "bert/1", take_over="none")
         await self.il.lock("loose", 1, "anna/1")
-        await raised(MarkerHeld, self.il.lock, "loose", 1, "bert/1", take_over="it is not allowed")
+        error = await raised(MarkerHeld, self.il.lock, "loose", 1, "bert/1", take_over="it is not allowed")
+        self.assertIn("enable_marker(rel, take_over => 'allow')", error.hint)
+        self.assertIsNone((await raised(MarkerHeld, self.il.lock, "loose", 1, "bert/1")).hint)
 
     async def test_a_touch_after_the_row_was_lost(self):
         edit = await self.il.lock("page", 1, "anna/1", "10 min")

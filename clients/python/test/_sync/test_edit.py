@@ -95,7 +95,9 @@ class EditTest(Case):
         self.assertEqual(value("SELECT body FROM page WHERE id = 1"), "text")
         raised(NotFound, self.il.lock, "page", 7, "bert/1", take_over="none")
         self.il.lock("loose", 1, "anna/1")
-        raised(MarkerHeld, self.il.lock, "loose", 1, "bert/1", take_over="it is not allowed")
+        error = raised(MarkerHeld, self.il.lock, "loose", 1, "bert/1", take_over="it is not allowed")
+        self.assertIn("enable_marker(rel, take_over => 'allow')", error.hint)
+        self.assertIsNone((raised(MarkerHeld, self.il.lock, "loose", 1, "bert/1")).hint)
 
     def test_a_touch_after_the_row_was_lost(self):
         edit = self.il.lock("page", 1, "anna/1", "10 min")

@@ -16,6 +16,10 @@ from .shop import Case, Event, Started, client, eventually, raised, sleep
 run("CREATE TABLE report (body text)")
 
 
+def below(name):
+    return value("SELECT count(*) FROM interlock.leases WHERE starts_with(key, %s)", f"{name}/")
+
+
 class LeaseTest(Case):
     def acquire_one(self, key, *values, **options):
         with self.il.lease(key, *values, **options):
@@ -123,6 +127,101 @@ class LeaseTest(Case):
                 raised(Held, self.acquire_one, key)  # it is not reentrant
         with self.il.lease([name], mode="shared"), self.il.lease([name], mode="shared"):
             raised(Held, self.acquire_one, [name])
+
+    def test_permits_are_as_many_as_the_capacity(self):
+        key = fresh("printer")
+        with self.il.lease(key, 600, capacity=2) as one, self.il.lease(key, 600, capacity=2) as two:
+            self.assertNotEqual(one.token, two.token)
+            raised(Held, self.acquire_one, key, capacity=2)
+            with one.transaction():
+                pass
+            waiting = Started(self.acquire_one, key, 600, capacity=2, wait="10 min")
+            eventually(lambda: held() == 3)
+            one.release()
+            waiting.result()
+        self.assertEqual(held(), 0)
+        for options in ({"mode": "exclusive"}, {"at_least": 1}):
+            raised(TypeError, self.il.acquire, key, capacity=2, **options)
+
+    def use_all(self, keys, *values, **options):
+        with self.il.lease_all(keys, *values, **options):
+            pass
+
+    def test_several_keys_are_leased_all_or_none_and_renewed_asserted_and_released_together(self):
+        run("TRUNCATE report")
+        name = fresh("several")
+        keys = [[name, "b"], [name, "a"], [name, "b"]]
+        with self.il.lease_all(keys, 3) as lease:
+            self.assertEqual(list(lease.tokens), [f"{name}/b", f"{name}/a"])
+            first = lease.expires_at
+            eventually(lambda: lease.expires_at > first)
+            error = raised(Held, self.il.acquire_all, [[name, "c"], [name, "a"]])
+            self.assertEqual((error.detail["key"], error.holder, below(name)), (f"{name}/a", lease.holder, 2))
+            with lease.transaction() as tx:
+                tx.execute("INSERT INTO report VALUES ('under both')")
+            for key, token in lease.tokens.items():
+                self.assertEqual(rows("SELECT token FROM interlock.leases WHERE key = %s", key), [(token,)])
+        self.assertEqual(held(), 0)
+        with self.assertRaises(LeaseLost):
+            with self.il.lease_all(keys, 600) as lease:
+                value("SELECT interlock.break_lease(%s, 'test')", f"{name}/a")  # one is lost: all of it is
+                with lease.transaction() as tx:
+                    tx.execute("INSERT INTO report VALUES ('stale')")
+        self.assertEqual((held(), value("SELECT count(*) FROM report")), (0, 1))
+        with self.assertRaises(LeaseLost):
+            with self.il.lease_all(keys, 2) as lease:
+                value("SELECT interlock.break_lease(%s, 'test')", f"{name}/b")
+                self.assertTrue(lease.lost.wait())
+        for none in ([], "name"):
+            raised(TypeError, self.il.acquire_all, none)
+        self.assertEqual((raised(Exception, self.il.acquire_all, [name, [name, "a"]])).sqlstate, "22023")
+
+    def test_calls_for_several_keys_in_all_orders_wait_for_each_other_and_none_for_ever(self):
+        run("TRUNCATE report")
+        name = fresh("several")
+        working, most = [], []
+
+        def work(keys):
+            with self.il.lease_all(keys, 600, wait="10 min") as lease:
+                working.append(name)
+                most.append(len(working))  # each has b
+                with lease.transaction() as tx:
+                    tx.execute("INSERT INTO report VALUES ('x')")
+                working.remove(name)
+
+        ways = [[[name, level] for level in levels] for levels in ("ab", "ba", "bc", "cab")]
+        for each in [Started(work, keys) for keys in ways + ways]:
+            each.result()
+        self.assertEqual((most, value("SELECT count(*) FROM report"), held()), ([1] * 8, 8, 0))
+
+    def test_a_wait_for_several_keys_holds_no_connection_of_the_pool_and_leaves_nothing(self):
+        name = fresh("several")
+        keys = [[name, "a"], [name, "b"]]
+        with client(max_size=1) as (il, _):
+            with il.lease([name, "b"], 600) as lease:
+                before = held()
+                raised(Held, self.use_all, keys, wait="0.3 s")
+                self.assertEqual(held(), before)
+                waiting = [Started(il.acquire_all, keys, 600, wait="10 min") for _ in range(3)]
+                eventually(lambda: held() >= before + 3)
+                with lease.transaction():
+                    pass
+
+            def release(waiter):
+                (waiter.result()).release()
+
+            for each in [Started(release, waiter) for waiter in waiting]:  # they are not served in their order
+                each.result()
+        self.assertEqual(held(), 0)
+
+    def test_nobody_listens_when_nobody_waits(self):
+        key = fresh("turn")
+        with self.il.lease(key, 600):
+            raised(Held, self.acquire_one, key, wait="0.3 s")
+        with client() as (il, _):
+            (il.acquire(fresh("turn"), wait=1)).release()
+            self.assertEqual(il._own()[1]._waiters, 0)
+        self.assertEqual(self.il._own()[1]._waiters, 0)
 
     def test_at_least_keeps_it_in_the_way(self):
         key = fresh("tick")
