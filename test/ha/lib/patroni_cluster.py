@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -24,6 +25,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/operations/high-availability.md"
+EXAMPLES = ROOT / "examples/patroni"
 NODES = ["node1", "node2", "node3"]
 PATIENCE = int(os.environ.get("PG_TEST_TIMEOUT_DEFAULT", 600))
 
@@ -154,6 +156,12 @@ class Cluster:
                 "parameters": {"unix_socket_directories": "", "fsync": "off"},
             }
         )
+        if self.synchronous:
+            program, _, *_ = shlex.split(settings["postgresql"]["callbacks"]["on_role_change"])
+            callback = [str(EXAMPLES / pathlib.Path(program).name), self.api(node), f"user=postgres password={self.password}"]
+            settings["postgresql"]["callbacks"]["on_role_change"] = shlex.join(callback)
+        else:
+            del settings["postgresql"]["callbacks"]
         settings["watchdog"] = {"mode": "off"}
         (directory / "patroni.yml").write_text(yaml.safe_dump(settings))
         self.spawn(node, ["patroni", f"{directory}/patroni.yml"])
