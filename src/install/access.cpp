@@ -46,8 +46,8 @@ constexpr AccessKind kKinds[] = {
        "(id, written_at, decision, table_name, table_owner, operation, columns, row_count, owner, "
        "writer, written_by, reason)"}}},
     {"operator",
-     "{break_lease,break_leases,force_unlock_row,idempotency_forget,idempotency_sweep,reset_"
-     "contention,sweep}",
+     "{break_lease,break_leases,confirm_stop,end_grace,force_unlock_row,idempotency_forget,"
+     "idempotency_sweep,reset_contention,sweep}",
      {}},
     {"administrator",
      "{define_idempotency_scope,grant_idempotency_scope,grant_writer,revoke_idempotency_scope,"

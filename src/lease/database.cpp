@@ -122,8 +122,8 @@ static void initialize_database(LeaseDatabase* database, Oid oid) {
     pg_atomic_init_u32(&database->serves, 0);
     pg_atomic_init_u32(&database->free_block, 1);
     for (pg_atomic_uint64* counter :
-         {&database->next_token, &database->token_end, &database->horizon, &database->lost_durable,
-          &database->store_changes, &database->store_known})
+         {&database->serves_from, &database->next_token, &database->token_end, &database->horizon,
+          &database->lost_durable, &database->store_changes, &database->store_known})
         pg_atomic_init_u64(counter, 0);
     database->database = oid;
 }
@@ -165,6 +165,14 @@ void drop_leases_of(Oid database) {
     }
 }
 
+void require_lease_service() {
+    if (service == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("leases are not available: pg_interlock is not preloaded"),
+                        errhint("Set shared_preload_libraries = 'pg_interlock' and restart the "
+                                "server.")));
+}
+
 LeaseDatabase* own_database() {
     static LeaseDatabase* mine = nullptr;
     if (created_store) // its rollback would undo what other sessions rely on
@@ -173,11 +181,7 @@ LeaseDatabase* own_database() {
                                "extension")));
     if (mine != nullptr && mine->loaded)
         return mine;
-    if (service == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("leases are not available: pg_interlock is not preloaded"),
-                        errhint("Set shared_preload_libraries = 'pg_interlock' and restart the "
-                                "server.")));
+    require_lease_service();
     if (RecoveryInProgress())
         ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
                         errmsg("leases cannot be used during recovery"),
@@ -222,8 +226,8 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
     SipKey secret = is_set(database->secret) ? database->secret : new_secret();
     int64 store_changes = read_counter(&database->store_changes);
     int64 longest = is_store_known(database) ? 0 : last_expiry(*database);
-    bool begins =
-        pg_atomic_read_u32(&database->serves) == 0 && monotonic_now() >= database->serves_from;
+    bool begins = pg_atomic_read_u32(&database->serves) == 0 &&
+                  monotonic_now() >= read_counter(&database->serves_from);
     XLogRecPtr record = change_state(store, [&](LeaseState* state) {
         int64 next = read_counter(&database->next_token);
         state->database = database->database;
@@ -301,8 +305,8 @@ void lose_lease(LeaseDatabase* database, const Lease& lease) {
 }
 
 bool is_former_token(LeaseDatabase* database, int64 token) {
-    return pg_atomic_read_u32(&database->serves) == 0 && monotonic_now() < database->serves_from &&
-           token >= database->reclaim_from && token < database->reclaim_to;
+    return is_in_grace(database, monotonic_now()) && token >= database->reclaim_from &&
+           token < database->reclaim_to;
 }
 
 bool is_lost_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token) {

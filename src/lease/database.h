@@ -1,5 +1,5 @@
 // The state of leases in each database: what is durably reserved, and since when leases are
-// granted. docs/internals/leases.md has the rules R1 to R11.
+// granted. docs/internals/leases.md has the rules R1 to R12.
 #pragma once
 
 #include "lease/store.h"
@@ -26,13 +26,14 @@ struct LeaseDatabase {
     bool loaded; // the store was read
     bool saved;  // leases from before a clean stop are in memory; they belong to this run:
     uint64 saved_run;
+    uint64 found_run; // R12: the run that had written the store before this one
     uint64 run;
-    SipKey secret;              // for tokens; set when loaded
-    int64 serves_from;          // R2: no new lease is granted before
-    pg_atomic_uint32 serves;    // R6: the epoch is durable
-    pg_atomic_uint64 token_end; // R3: tokens below it are reserved
-    pg_atomic_uint64 horizon;   // R1
-    int64 reclaim_from;         // R5: tokens from here up to reclaim_to can be reclaimed
+    SipKey secret;                // for tokens; set when loaded
+    pg_atomic_uint64 serves_from; // R2: no new lease is granted before; end_grace() lowers it
+    pg_atomic_uint32 serves;      // R6: the epoch is durable
+    pg_atomic_uint64 token_end;   // R3: tokens below it are reserved
+    pg_atomic_uint64 horizon;     // R1
+    int64 reclaim_from;           // R5: tokens from here up to reclaim_to can be reclaimed
     int64 reclaim_to;
     pg_atomic_uint32 free_block;    // where to search first for a free record
     pg_atomic_uint64 store_changes; // counts changes of the store, also possible ones
@@ -54,6 +55,14 @@ struct LeaseDatabase {
 inline int64 read_counter(pg_atomic_uint64* counter) {
     return static_cast<int64>(pg_atomic_read_u64(counter));
 }
+
+// Whether only leases from before the start can be had.
+inline bool is_in_grace(LeaseDatabase* database, int64 now) {
+    return pg_atomic_read_u32(&database->serves) == 0 && now < read_counter(&database->serves_from);
+}
+
+// Raises 55000 without preload.
+void require_lease_service();
 
 // This database, which may not be loaded yet. Raises 55000 without preload, and 25006 on a standby.
 LeaseDatabase* own_database();

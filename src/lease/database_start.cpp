@@ -37,28 +37,30 @@ static void take_over_state(LeaseDatabase* database, const LeaseState& state, co
     if (!clean || read_counter(&database->next_token) == 0)
         pg_atomic_write_u64(&database->next_token, static_cast<uint64>(first_token(state)));
     pg_atomic_write_u64(&database->token_end, clean ? state.token_high : 0);
-    database->serves_from = clean ? 0 : end_of_grace(state, boot);
+    int64 serves_from = clean ? 0 : end_of_grace(state, boot);
+    pg_atomic_write_u64(&database->serves_from, static_cast<uint64>(serves_from));
     pg_atomic_write_u32(&database->serves, clean || state.token_high == 0 ? 1 : 0);
     database->reclaim_from = clean ? 0 : state.epoch;
     database->reclaim_to = clean ? 0 : state.token_high;
     int64 horizon = is_same_boot(state.boot, boot) ? state.horizon : monotonic_now() + state.span;
-    pg_atomic_write_u64(&database->horizon,
-                        static_cast<uint64>(clean ? horizon : database->serves_from));
+    pg_atomic_write_u64(&database->horizon, static_cast<uint64>(clean ? horizon : serves_from));
     for (int i = 0; i < kFloors; i++)
         database->floors[i] = Max(clean ? database->floors[i] : 0, state.floors[i]);
     database->secret = state.secret;
+    if (state.run != database->run)
+        database->found_run = state.run;
     while (database->run == 0 || database->run == database->saved_run)
         database->run = pg_prng_uint64(&pg_global_prng_state);
 }
 
 // The remaining time of a long lease at the start of a run. After a reboot the system's clock
 // decides, but not before the grace is over, as that clock may be wrong.
-static int64 time_left(const LeaseDatabase& database, const LongLease& record, const Boot& boot) {
+static int64 time_left(LeaseDatabase* database, const LongLease& record, const Boot& boot) {
     int64 now = monotonic_now();
     if (is_same_boot(record.boot, boot))
         return record.lease.expires - now;
     int64 left = Min(record.shown_expires - GetCurrentTimestamp(), record.lease.span);
-    return Max(left, database.serves_from - now);
+    return Max(left, read_counter(&database->serves_from) - now);
 }
 
 static bool put_if_there_is_room(const LongLease& record, StorePlace place) {
@@ -83,7 +85,7 @@ static void put_long_lease(const LongLease& record, StorePlace place) {
                      "server.")));
 }
 
-static void load_long_leases(const LeaseDatabase& database, Relation store, const Boot& boot) {
+static void load_long_leases(LeaseDatabase* database, Relation store, const Boot& boot) {
     change_long_leases(store, [&](LongLease* record, StorePlace place) {
         int64 left = time_left(database, *record, boot);
         record->lease.expires = monotonic_now() + left;
@@ -125,7 +127,7 @@ static void load_leases(LeaseDatabase* database) {
             before = begin_copy(store, boot);
         take_over_state(database, before, boot);
         forget_dropped_databases();
-        load_long_leases(*database, store, boot);
+        load_long_leases(database, store, boot);
         make_durable(database, 0); // R10
         pg_write_barrier();
         database->loaded = true;

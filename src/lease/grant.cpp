@@ -133,7 +133,7 @@ static Decision decide_in_grace(const LeaseClaim& claim, int64 now) {
     Ref found = in_the_way(claim, now);
     if (found != 0 && is_live(*lease_at(found), now))
         return decide_in_the_way(found, now);
-    return {Verdict::kRecovering, 0, claim.database->serves_from};
+    return {Verdict::kRecovering, 0, read_counter(&claim.database->serves_from)};
 }
 
 // --- What has to be durable ----------------------------------------------------------------------
@@ -230,7 +230,7 @@ int other_capacity(const LeaseClaim& claim) {
 
 Decision decide(LeaseClaim* claim, int64 now) {
     LeaseDatabase* database = claim->database;
-    if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
+    if (is_in_grace(database, now))
         return decide_in_grace(*claim, now);
     if (other_capacity(*claim) != 0)
         return {Verdict::kOtherCapacity, 0, now};

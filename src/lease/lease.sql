@@ -141,6 +141,24 @@ COMMENT ON FUNCTION interlock.break_leases(text, text, name) IS
 break_lease. Those that open transactions have asserted are skipped, with a warning that counts them. role: tickets of the role for such keys end, too.
 Only superusers may call it until EXECUTE is granted. Errors: 22004, 22023, 22025 the pattern, 25006, 42704 no such role, 55000.';
 
+CREATE FUNCTION interlock.confirm_stop(OUT run bigint, OUT time_left interval)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.confirm_stop() FROM PUBLIC;
+COMMENT ON FUNCTION interlock.confirm_stop() IS
+'For a planned switchover. Called on the server that was the primary before and is a standby now. If it was stopped cleanly and has not run as a
+primary since, returns the number of its run as the primary, and how long the last of its short leases of this database still lasts. Otherwise nulls.
+Only superusers may call it until EXECUTE is granted. Errors: 42501, 55000 not a standby, or not preloaded.';
+
+CREATE FUNCTION interlock.end_grace(reason text, run bigint, time_left interlock.seconds) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.end_grace(text, bigint, interlock.seconds) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.end_grace(text, bigint, interlock.seconds) IS
+'For a planned switchover. Called on the new primary with what confirm_stop returned on the server that was the primary directly before. The grace
+period of this database ends when time_left is over, at once if it is zero. It never gets longer. Returns when it ends. With other values, or if
+another server was the primary in between, a lease can be granted twice. Takes effect at once, whether or not the transaction commits. Audited in
+view audit, and in the server log. Only superusers may call it until EXECUTE is granted. Errors: 22004, 22023, 25006, 42501, 55000 no grace period
+after that run.';
+
 CREATE FUNCTION interlock_internal.list_leases(
     OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,
     OUT ttl interval, OUT pid integer, OUT pins integer, OUT durable boolean, OUT pinned_by integer[], OUT pinned_since timestamptz,

@@ -26,8 +26,8 @@ static bool is_awaited(const LeaseTicket& ticket, int64 now) {
 
 // Until when it certainly cannot; 0: it can.
 static int64 blocked_until(LeaseDatabase* database, const LeaseTicket& ticket, int64 now) {
-    if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
-        return database->serves_from;
+    if (is_in_grace(database, now))
+        return read_counter(&database->serves_from);
     Ref found = in_the_way_of(database, ticket.node, kind_of(ticket.mode), now);
     if (found == 0 && ticket.mode == LeaseMode::kPermit)
         found = permit_in_the_way(database, ticket.node, ticket.capacity, now);

@@ -24,10 +24,6 @@ static const LeaseWaiter* waiter_before(const LeaseWaiter& waiter) {
     return nullptr;
 }
 
-static bool is_recovering(LeaseDatabase* database, int64 now) {
-    return pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from;
-}
-
 bool has_waiters(int partition) {
     for (int i = 1; i <= waiter_count(); i++)
         if (waiter_number(i)->queued && waiter_number(i)->claim.partition == partition)
@@ -50,8 +46,8 @@ LeaseWait LeaseWaits::wait_of(const LeaseWaiter& waiter) {
     if (wait.in_the_way == 0 && !waiter.passes &&
         is_behind(waiter.claim.node, mode_of(waiter), look_))
         wait.before = waiter_before(waiter);
-    else if (wait.in_the_way == 0 && is_recovering(waiter.claim.database, now_))
-        wait.recovers_at = waiter.claim.database->serves_from;
+    else if (wait.in_the_way == 0 && is_in_grace(waiter.claim.database, now_))
+        wait.recovers_at = read_counter(&waiter.claim.database->serves_from);
     pass_over(waiter.claim.node, mode_of(waiter), look_);
     return wait;
 }

@@ -14,7 +14,7 @@ CREATE TABLE interlock.configuration_audit (
     PRIMARY KEY (id, changed_at));
 COMMENT ON TABLE interlock.configuration_audit IS
 'Every call of a function that configures a table or an idempotency scope (kind configuration), or grants or revokes something (kind
-grant). It has the time, the user, the function, the object, and the changed settings before and after. Statements that change triggers
+grant), and of end_grace (kind force). It has the time, the user, the function, the object, and the changed settings before and after. Statements that change triggers
 without these functions are not recorded.';
 COMMENT ON SEQUENCE interlock.configuration_audit_id_seq IS 'Numbers the rows of configuration_audit.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.configuration_audit', '');
@@ -47,6 +47,9 @@ SELECT a.at, a.role, a.kind, a.action, a.name, a.table_name, a.holder, a.reason,
         SELECT c.changed_at, c.changed_by, 'configuration', c.action, c.name, c.table_name, c.grantee, NULL, c.before, c.after, NULL
           FROM interlock.configuration_audit c WHERE c.kind = 'configuration'
          UNION ALL
+        SELECT c.changed_at, c.changed_by, 'force', c.action, NULL, NULL, NULL, c.after ->> 'reason', NULL, c.after, NULL
+          FROM interlock.configuration_audit c WHERE c.kind = 'force'
+         UNION ALL
         SELECT c.changed_at, c.changed_by, 'grant', c.action, c.name, c.table_name, c.grantee, NULL, c.before, c.after, NULL
           FROM interlock.configuration_audit c WHERE c.kind = 'grant') a
  WHERE (SELECT pg_has_role('pg_read_all_stats', 'USAGE')
@@ -55,6 +58,6 @@ SELECT a.at, a.role, a.kind, a.action, a.name, a.table_name, a.holder, a.reason,
                 WHERE r.rolname::text = ANY (ARRAY[a.role, a.owner]) AND pg_has_role(r.oid, 'USAGE'));
 GRANT SELECT ON interlock.audit TO PUBLIC;
 COMMENT ON VIEW interlock.audit IS
-'Every break of a lease (kind break), write over an owner or a marker, blind update by setting and suppressed history (force), forgotten
+'Every break of a lease (kind break), write over an owner or a marker, blind update by setting, suppressed history and end_grace (force), forgotten
 idempotency key (forget), grant and revocation (grant) and change of configuration (configuration): who, when, what and why. Roles see
 what their members did, and forced writes of tables that were theirs; pg_read_all_stats, and roles with SELECT on configuration_audit, see all.';

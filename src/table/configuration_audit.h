@@ -27,7 +27,7 @@ void record_change(const TableChange& change);
 
 // Any other change. Members that are null are not recorded.
 struct RecordedChange {
-    const char* kind;           // grant, configuration
+    const char* kind;           // grant, configuration, force
     const char* name = nullptr; // writer, scope, kind of access, key
     const char* table = nullptr;
     const char* grantee = nullptr;

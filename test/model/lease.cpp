@@ -64,6 +64,7 @@ struct Memory {
     Token before = 1; // token_high at the start
     Token intent = 0; // drawn for a long lease whose record is being written
     Ticks grace = 0;
+    bool found = false; // the page named the run that was stopped last
     enum : uint8_t { kServing, kRecovering, kEpochWritten } phase = kServing;
 };
 
@@ -84,11 +85,27 @@ struct Client {
     bool gave_back() const { return returned == Return::kGaveBack; }
 };
 
+// What the former primary can confirm as a standby: how long the last short lease lasts that it had
+// when it was stopped cleanly.
+struct Stopped {
+    bool exists = false;
+    bool runs = false; // as the primary again
+    Ticks left = 0;
+};
+
+// A confirmation under way to the new primary.
+struct Confirmation {
+    bool exists = false;
+    Ticks left = 0; // however long it is under way
+};
+
 struct State {
     Page page, previous;
     bool published = true; // else the memory still has what the page was before its last write
     Token timeline = 1;    // the first token that its number allows
     File file;
+    Stopped stopped;
+    Confirmation confirmation;
     Memory memory;
     std::array<Client, kClients> clients;
     Token last = 0, last_exclusive = 0; // that were granted
@@ -105,6 +122,7 @@ struct Scope {
     int keys;
     Ticks ttl; // of a short lease
     bool shared, lasting, bound, stops, lossy;
+    bool planned = false; // switchovers
 
     // A horizon is moved further than needed, and a long lease outlives the longest grace.
     Ticks span() const { return ttl + 1; }
@@ -116,12 +134,15 @@ constexpr Scope kLong = {"long leases", 2, 1, 2, false, true, true, true, false}
 constexpr Scope kMany = {"three clients", 3, 1, 2, false, false, true, true, true};
 constexpr Scope kPaths = {"parent and child", 2, 2, 2, false, false, true, true, true};
 constexpr Scope kShared = {"shared leases", 2, 1, 2, true, false, false, false, false};
-constexpr const Scope* kScopes[] = {&kAll, &kLong, &kMany, &kPaths, &kShared};
+constexpr Scope kPlanned = {"planned switchovers", 2, 1, 2, false, false, false, true, true, true};
+constexpr const Scope* kScopes[] = {&kAll, &kLong, &kMany, &kPaths, &kShared, &kPlanned};
 
 constexpr Scope kDeepAll = {"all, more time", 2, 1, 2, false, true, true, true, true};
 constexpr Scope kDeepPaths = {"long paths", 2, 2, 2, false, true, false, false, false};
 constexpr Scope kDeepShared = {"three share", 3, 1, 2, true, false, false, false, false};
-constexpr const Scope* kDeepScopes[] = {&kDeepAll, &kDeepPaths, &kDeepShared};
+constexpr Scope kDeepPlanned = {
+    "switchovers, long leases", 2, 1, 1, false, true, false, true, true, true};
+constexpr const Scope* kDeepScopes[] = {&kDeepAll, &kDeepPaths, &kDeepShared, &kDeepPlanned};
 
 enum class Outcome {
     kNotNow,
@@ -175,6 +196,12 @@ enum class Fault {
     kTimelineOnce,
     kGraceNotWritten,
     kFileAfterFailover,
+    kConfirmsAfterStart,
+    kConfirmsInGrace,
+    kAnyRunConfirmed,
+    kTimeIgnored,
+    kEndedUnwritten,
+    kNotTheNext,
 };
 using enum Fault;
 
@@ -267,6 +294,11 @@ public:
             step(crash(start(), kRestart, true), "a crash, and a start finds the old file");
             step(crash(start(), kFailover, true), "a failover finds the old file");
         }
+        if (scope_.planned) {
+            step(switch_over(start()), "a planned switchover");
+            step(confirm(start()), "the former primary confirms");
+            step(end_grace(start()), "the grace is ended");
+        }
         if (scope_.stops && scope_.lossy)
             step(crash(start(), kLossyFailover, true),
                  "a failover loses the last write and finds the old file");
@@ -323,7 +355,12 @@ private:
     Outcome break_lease(State* s, Lease* lease) const;
     Outcome tick(State* s) const;
     Outcome stop(State* s) const;
+    Outcome switch_over(State* s) const;
+    Outcome confirm(State* s) const;
+    Outcome end_grace(State* s) const;
     Outcome crash(State* s, Start kind, bool with_file) const;
+    bool stop_server(State* s, bool in_grace) const;
+    static void change_timeline(State* s);
     void load(State* s, bool with_file) const;
 
     const Scope& scope_;
@@ -623,27 +660,74 @@ Outcome Model::tick(State* s) const {
     for (Client& client : s->clients)
         pass(client.told);
     pass(s->memory.grace);
+    pass(s->stopped.left);
     settle(s);
     return kFine;
 }
 
 // Before the first grant nothing is saved: the file would have to tell of the grace and of the
 // epoch. The start is then like one after a crash.
-Outcome Model::stop(State* s) const {
+bool Model::stop_server(State* s, bool in_grace) const {
     bool recovering = s->memory.phase != Memory::kServing;
-    if (recovering && !broken(s->memory.grace > 0 ? kSavedInGrace : kSavedTooSoon))
-        return kNotNow;
+    if (recovering && !in_grace)
+        return false;
     end_sessions(s);
     for (Lease& lease : s->memory.leases)
         if (lease.expiry == kForever)
             lose(s, &lease);
     settle(s);
-    s->file = {true, s->memory.leases, broken(kFloorNotSaved) ? s->page.floor : s->memory.lost};
+    s->stopped = {true, false, 0};
+    if (!broken(kAnyRunConfirmed))
+        s->confirmation = {}; // of a stop before
+    for (const Lease& lease : s->memory.leases)
+        if (lease.token != s->page.record || lease.expiry > s->page.record_expiry)
+            s->stopped.left = std::max(s->stopped.left, lease.expiry);
     // A run that was not used saves under the number that it has found.
     if (s->page.mine)
         s->previous.filed = s->previous.mine;
     s->page.filed = true;
+    return true;
+}
+
+Outcome Model::stop(State* s) const {
+    if (!stop_server(s, broken(s->memory.grace > 0 ? kSavedInGrace : kSavedTooSoon)))
+        return kNotNow;
+    if (broken(kConfirmsAfterStart))
+        s->stopped.runs = true;
+    else
+        s->stopped = {};
+    s->file = {true, s->memory.leases, broken(kFloorNotSaved) ? s->page.floor : s->memory.lost};
     load(s, true);
+    return kFine;
+}
+
+// Another server takes over, which has all that was written. The former primary follows it.
+Outcome Model::switch_over(State* s) const {
+    if (!stop_server(s, broken(kConfirmsInGrace)))
+        return kNotNow;
+    s->file = {};
+    change_timeline(s);
+    load(s, false);
+    return kFine;
+}
+
+Outcome Model::confirm(State* s) const {
+    if (!s->stopped.exists || s->stopped.runs || s->memory.grace == 0)
+        return kNotNow;
+    s->confirmation = {true, s->stopped.left};
+    return kFine;
+}
+
+Outcome Model::end_grace(State* s) const {
+    const Confirmation& confirmation = s->confirmation;
+    if (!confirmation.exists || !(s->memory.found || broken(kAnyRunConfirmed)))
+        return kNotNow;
+    // The page has the whole grace as its horizon, for which a long lease may be prolonged.
+    if (!in_use(*s) && !broken(kEndedUnwritten))
+        return kNotNow;
+    Ticks left = broken(kTimeIgnored) ? 0 : confirmation.left;
+    s->memory.grace = std::min(s->memory.grace, left);
+    s->confirmation = {};
     return kFine;
 }
 
@@ -652,10 +736,8 @@ Outcome Model::crash(State* s, Start kind, bool with_file) const {
     if (with_file && !s->file.exists)
         return kNotNow;
     end_sessions(s);
-    if (kind != Start::kRestart) {
-        s->timeline = std::max<Token>({s->page.high, s->memory.next, Token(s->last + 1)});
-        s->page.here = s->previous.here = false;
-    }
+    if (kind != Start::kRestart)
+        change_timeline(s);
     if (kind == Start::kLossyFailover) {
         // Takeovers and long leases of the moment that is lost are not known. Nobody says they are.
         const Page &was = s->page, &is = s->previous;
@@ -668,9 +750,21 @@ Outcome Model::crash(State* s, Start kind, bool with_file) const {
             client.excused |= token != 0 && (taken || lasting);
         }
         s->page = s->previous;
+        // A server that nobody knows any more may have taken over in between.
+        if (!s->stopped.runs && !broken(kNotTheNext)) {
+            s->stopped = {};
+            s->confirmation = {};
+        }
     }
+    if (kind != Start::kRestart)
+        s->stopped.runs = false;
     load(s, with_file);
     return kFine;
+}
+
+void Model::change_timeline(State* s) {
+    s->timeline = std::max<Token>({s->page.high, s->memory.next, Token(s->last + 1)});
+    s->page.here = s->previous.here = false;
 }
 
 void Model::load(State* s, bool with_file) const {
@@ -689,6 +783,7 @@ void Model::load(State* s, bool with_file) const {
             memory.lost = s->file.lost;
     } else {
         memory.phase = Memory::kRecovering;
+        memory.found = scope_.planned && page.filed;
         memory.grace = page.here || broken(kHorizonTrusted) ? page.horizon : scope_.span();
         if (broken(kNoGrace))
             memory.grace = 0;
@@ -723,10 +818,17 @@ void Model::normalize(State* state) const {
         s.previous = s.page;
     if (!s.page.filed && !s.previous.filed && !broken(kAnyRun))
         s.file = {};
+    if (!scope_.planned ||
+        (!s.page.filed && !s.previous.filed && !memory.found && !broken(kAnyRunConfirmed))) {
+        s.stopped = {};
+        s.confirmation = {};
+    }
     if (s.timeline <= s.page.high)
         s.timeline = 1;
-    if (memory.grace == 0)
+    if (memory.grace == 0) {
         memory.before = memory.next;
+        memory.found = false;
+    }
 
     // Bounds matter as to which of the tokens that somebody knows are below.
     const Token next = memory.next;
@@ -823,6 +925,12 @@ const search::Planted<Model> kPlanted[] = {
     {"R11", "the timeline counts until the page is written", kTimelineOnce, kTokenAgain, kAll},
     {"R11", "the page is written without the grace", kGraceNotWritten, kDoubleGrant, kAll},
     {"R11", "a file counts after a failover", kFileAfterFailover, kDoubleGrant, kAll},
+    {"R12", "a primary that ran again since confirms", kConfirmsAfterStart, kDoubleGrant, kPlanned},
+    {"R12", "a primary stopped in its grace confirms", kConfirmsInGrace, kDoubleGrant, kPlanned},
+    {"R12", "the run does not matter", kAnyRunConfirmed, kDoubleGrant, kPlanned},
+    {"R12", "the time left does not count", kTimeIgnored, kDoubleGrant, kPlanned},
+    {"R12", "the page has not the whole grace", kEndedUnwritten, kHolderRefused, kDeepPlanned},
+    {"R12", "another primary was in between", kNotTheNext, kDoubleGrant, kPlanned},
 };
 
 } // namespace

@@ -24,8 +24,10 @@ FROM (VALUES
     ('interlock.release_lease(text,bigint,text)', 'key text, token bigint DEFAULT NULL::bigint, holder text DEFAULT NULL::text -> boolean'),
     ('interlock.assert_lease(text,bigint)', 'key text, token bigint -> void'),
     ('interlock.break_lease(text,text,boolean)', 'key text, reason text, terminate boolean DEFAULT false -> text'),
-    ('interlock.break_leases(text,text,name)', 'pattern text, reason text, role name DEFAULT NULL::name -> bigint')) f(p, signature);
-SELECT is(count(*), 1::bigint, name || ' has one form') FROM unnest('{acquire_lease,acquire_permit,acquire_leases,renew_lease,renew_leases,release_lease,assert_lease,break_lease,break_leases}'::text[]) name
+    ('interlock.break_leases(text,text,name)', 'pattern text, reason text, role name DEFAULT NULL::name -> bigint'),
+    ('interlock.confirm_stop()', 'OUT run bigint, OUT time_left interval -> record'),
+    ('interlock.end_grace(text,bigint,interlock.seconds)', 'reason text, run bigint, time_left interlock.seconds -> timestamp with time zone')) f(p, signature);
+SELECT is(count(*), 1::bigint, name || ' has one form') FROM unnest('{acquire_lease,acquire_permit,acquire_leases,renew_lease,renew_leases,release_lease,assert_lease,break_lease,break_leases,confirm_stop,end_grace}'::text[]) name
     LEFT JOIN pg_proc ON proname = name AND pronamespace = 'interlock'::regnamespace GROUP BY name;
 SELECT columns_are('interlock', 'leases', '{key,mode,holder,token,since,expires_at,ttl,pid,pins,durable,pinned_by,pinned_since,role,released}'::name[]);
 SELECT columns_are('interlock', 'lease_waiters', '{key,mode,holder,pid,waiting_since,place}'::name[]);
@@ -56,6 +58,8 @@ FROM (VALUES ('acquire_lease', 'text,interlock.seconds,interlock.seconds,text,te
     ('renew_lease', 'text,bigint,interlock.seconds,text,interlock.seconds'), ('renew_leases', 'text[],bigint[],interlock.seconds,text'), ('release_lease', 'text,bigint,text'), ('assert_lease', 'text,bigint')) f(f, a);
 SELECT function_privs_are('interlock', 'break_lease', '{text,text,boolean}', 'lease_plain', '{}', 'break_lease is for nobody');
 SELECT function_privs_are('interlock', 'break_leases', '{text,text,name}', 'lease_plain', '{}', 'break_leases is for nobody');
+SELECT function_privs_are('interlock', 'confirm_stop', '{}', 'lease_plain', '{}', 'confirm_stop is for nobody');
+SELECT function_privs_are('interlock', 'end_grace', '{text,bigint,interlock.seconds}', 'lease_plain', '{}', 'end_grace is for nobody');
 SELECT table_privs_are('interlock', t, 'lease_plain', '{SELECT}', t || ' can be read by everybody, and not changed') FROM unnest('{leases,lease_waiters,usage}'::name[]) t;
 SELECT table_privs_are(s, t, 'lease_plain', '{}', t || ' is for nobody') FROM (VALUES ('interlock'::name, 'lease_audit'::name), ('interlock_internal', 'lease_store')) i (s, t);
 
@@ -117,6 +121,12 @@ SELECT results_eq($$SELECT key, holder, token, reason, broken_by FROM interlock.
 SELECT is(interlock.renew_lease('k1', token('k1')), NULL, 'a broken lease is lost');
 SELECT throws_ok($$SELECT interlock.break_lease('k1', NULL)$$, '22004');
 SELECT throws_ok($$SELECT interlock.break_lease('k1', '')$$, '22023');
+
+-- A planned switchover: switchover.pl has one
+SELECT throws_ok($$SELECT interlock.confirm_stop()$$, '55000', 'this server is not a standby', 'a primary confirms nothing');
+SELECT throws_ok($$SELECT interlock.end_grace('test', 1, '0')$$, '55000', 'there is no grace period of leases after that run', 'there is no grace to end');
+SELECT throws_ok(format('SELECT interlock.end_grace(%s)', a), e, NULL, 'end_grace: ' || a) FROM (VALUES
+    ($$NULL, 1, '0'$$, '22004'::char(5)), ($$'x', NULL, '0'$$, '22004'), ($$'x', 1, NULL$$, '22004'), ($$'', 1, '0'$$, '22023'), ($$'x', 1, '-1 s'$$, '22023'), ($$'x', 1, '11 years'$$, '22023')) c (a, e);
 
 -- errors
 SELECT throws_ok(format('SELECT interlock.%s', call), code, NULL, call) FROM (VALUES

@@ -119,7 +119,9 @@ INSERT INTO documented SELECT name, types::text[], true FROM (VALUES
 INSERT INTO documented SELECT name, types::text[], false FROM (VALUES
     ('break_lease', '{text,text,boolean}'),
     ('break_leases', '{text,text,name}'),
+    ('confirm_stop', '{}'),
     ('define_idempotency_scope', '{text,text,interlock.seconds,interlock.seconds,boolean,integer,integer}'),
+    ('end_grace', '{text,bigint,interlock.seconds}'),
     ('force_unlock_row', '{regclass,text,text}'),
     ('grant_idempotency_scope', '{text,name}'),
     ('grant_writer', '{text,name,boolean,boolean}'),

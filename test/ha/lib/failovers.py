@@ -59,6 +59,8 @@ def break_it(cluster, directory, faults, tolerated, results):
     load.start()
     try:
         windows = [inject(fault, load, directory, results) for fault in faults]
+        if cluster.synchronous:
+            check_ended_graces(cluster, faults, results)
         operations = load.stop()
     finally:
         load.kill()
@@ -79,6 +81,14 @@ def inject(fault, load, directory, results):
     wait_for_all(load)
     results.check(True, f"after {fault} everything continues")
     return fault, begin, time.monotonic()
+
+
+def check_ended_graces(cluster, faults, results):
+    """The program of the page has ended the grace of each planned switchover, and of no other fault."""
+    ended = "SELECT count(*) FROM interlock.audit WHERE action = 'end_grace'"
+    wait_for("the answer", lambda: cluster.psql(cluster.primary(), ended).returncode == 0)
+    count = int(cluster.psql(cluster.primary(), ended).stdout)
+    results.check(count == faults.count("switchover"), f"the grace was ended after each switchover: {count} times")
 
 
 def wait_for_all(load):

@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -29,6 +30,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/operations/high-availability.md"
 RELAY = pathlib.Path(__file__).resolve().parent / "relay.py"
+EXAMPLES = ROOT / "examples/patroni"
 NODES = ["node1", "node2", "node3"]
 PATIENCE = int(os.environ.get("PG_TEST_TIMEOUT_DEFAULT", 600))
 
@@ -172,6 +174,12 @@ class Cluster:
                 "parameters": {"unix_socket_directories": "", "fsync": "off"},
             }
         )
+        if self.synchronous:
+            program, _, *_ = shlex.split(settings["postgresql"]["callbacks"]["on_role_change"])
+            callback = [str(EXAMPLES / pathlib.Path(program).name), self.api(node), f"user=postgres password={self.password}"]
+            settings["postgresql"]["callbacks"]["on_role_change"] = shlex.join(callback)
+        else:
+            del settings["postgresql"]["callbacks"]
         settings["watchdog"] = {"mode": "off"}
         (directory / "patroni.yml").write_text(yaml.safe_dump(settings))
         self.spawn(node, ["patroni", f"{directory}/patroni.yml"])

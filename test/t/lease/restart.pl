@@ -1,5 +1,5 @@
 # What leases survive: clean restarts, crashes of all kinds, a crash during the grace, saved files that are not
-# theirs, a failover. R1 to R11 are the rules of docs/internals/leases.md.
+# theirs, a failover. R1 to R12 are the rules of docs/internals/leases.md.
 # only with --long
 
 use strict;

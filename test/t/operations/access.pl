@@ -66,7 +66,7 @@ can('app', q(SELECT outcome FROM interlock.idempotency_claim('pay', 'secret-1', 
 can('app', q(SELECT interlock.set_writer('pricing')), '', 'write as its writer');
 cannot('app', q(SELECT * FROM interlock.idempotency_claim('mail', 'k')), '42501', 'claim a key of another scope');
 cannot('app', q(SELECT interlock.set_writer('editor')), '42501', 'write as another writer');
-for my $call (q(force_unlock_row('shop.page', 1, 'x')), q(break_lease('report', 'x')), q(break_leases('*', 'x')), 'sweep()',
+for my $call (q(force_unlock_row('shop.page', 1, 'x')), q(break_lease('report', 'x')), q(break_leases('*', 'x')), 'confirm_stop()', q(end_grace('x', 1, '0')), 'sweep()',
     'idempotency_sweep()', 'reset_contention()', q(define_idempotency_scope('x')), q(grant_idempotency_scope('*', 'app')), q(revoke_idempotency_scope('pay', 'app')),
     q(idempotency_forget('pay', 'secret-1', 'x')), q(grant_writer('editor', 'app')), q(revoke_writer('pricing', 'app')), q(suppress_history('shop.page', 'x')))
 {
@@ -91,6 +91,8 @@ my $operator = 'on\ Call';
 can($operator, q(SELECT interlock.force_unlock_row('shop.page', 1, 'anna has left')), 'anna', 'free a row');
 can($operator, q(SELECT interlock.break_lease('report', 'it hangs')), 'worker', 'break a lease');
 can($operator, q(SELECT count(*) FROM interlock.break_leases('*', 'x')), 1, 'break leases');
+cannot($operator, q(SELECT interlock.confirm_stop()), '55000', 'confirm a stop on a primary');
+cannot($operator, q(SELECT interlock.end_grace('x', 1, '0')), '55000', 'end a grace that is none');
 can($operator, q(SELECT interlock.idempotency_sweep()), 0, 'delete expired keys');
 can($operator, q(SELECT interlock.reset_contention()), '', 'reset the counters');
 can($operator, q(SELECT count(*) FROM interlock.sweep()), 0, 'release expired markers');
