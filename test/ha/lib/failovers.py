@@ -10,13 +10,21 @@ import tempfile
 import time
 
 from history import violations
-from load import SETUP, Load, stored
-from patroni_cluster import NODES, Cluster, wait_for
+from load import Load, stored
+from patroni_cluster import NODES, Cluster
 
 PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "cluster"
 
+SHORT, LONG = 9, 15  # times to live below and above interlock.lease_durable_after
+
 # What losing the last second of WAL means. Everything else must hold, however a standby takes over.
-LOSSES = ["acknowledged writes lost", "versions given twice", "states left twice", "markers granted twice"]
+LOSSES = [
+    "acknowledged writes lost",
+    "versions given twice",
+    "states left twice",
+    "markers granted twice",
+    "changes without one entry of history",
+]
 CRASH = re.compile(r"PANIC|TRAP:|was terminated by signal (4|6|7|8|11)")
 
 
@@ -50,32 +58,39 @@ class Results:
 
 def break_it(cluster, directory, faults, synchronous, results):
     cluster.start()
-    cluster.must(SETUP)
     addresses = [cluster.address(node) for node in NODES]
-    load = Load(directory, addresses, careful=not synchronous)
+    load = Load(directory, addresses, works(careful=not synchronous))
+    cluster.must(load.setup)
     load.start()
-    wait_for_all(load)
+    load.wait_for_all()
     windows = []
     for fault in faults:
         begin = time.monotonic()
         subprocess.run([PROGRAM, fault, directory], check=True, stdout=subprocess.DEVNULL)
         if fault == "kill-node":
-            wait_for_all(load)
+            load.wait_for_all()
             subprocess.run([PROGRAM, "start-node", directory], check=True, stdout=subprocess.DEVNULL)
-        wait_for_all(load)
+        load.wait_for_all()
         results.check(True, f"after {fault} everything continues")
         windows.append((fault, begin, time.monotonic()))
     operations = load.stop()
     cluster.wait_until_ready()
-    report(operations, stored(addresses), windows, synchronous, results)
+    report(operations, stored(cluster.address(cluster.primary()), load.names()), windows, synchronous, results)
     logs = [log.read_text(errors="replace") for log in directory.glob("node*/log")]
     results.check(not any(CRASH.search(log) for log in logs), "no server crashed")
 
 
-def wait_for_all(load):
-    """Each kind of operation was acknowledged again."""
-    before = load.done()
-    wait_for("operations of each kind", lambda: all(count > before[kind] for kind, count in load.done().items()))
+def works(careful):
+    """Careful clients follow the rules of a heartbeat to the letter, and hold short leases only."""
+    lease = {"keys": ["job/1", "job/2"], "ttl": SHORT, "late": not careful}
+    long = {"keys": ["job/3"], "ttl": SHORT if careful else LONG, "late": not careful}
+    others = {"save": 3, "transition": 2, "mark": 2, "pay": 2}
+    arguments = {"mark": {"ttl": SHORT}}
+    return (
+        [("lease", lease)] * 4
+        + [("lease", long)] * 2
+        + [(name, arguments.get(name, {})) for name, count in others.items() for _ in range(count)]
+    )
 
 
 def report(operations, tables, windows, synchronous, results):
