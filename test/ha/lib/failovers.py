@@ -10,13 +10,21 @@ import tempfile
 import time
 
 from history import violations
-from load import SETUP, Load, stored
-from patroni_cluster import NODES, Cluster, wait_for
+from load import Load, stored
+from patroni_cluster import NODES, Cluster
 
 PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "cluster"
 
+SHORT, LONG = 9, 15  # times to live below and above interlock.lease_durable_after
+
 # What losing the last second of WAL means. Everything else must hold, however a standby takes over.
-LOSSES = ["acknowledged writes lost", "versions given twice", "states left twice", "markers granted twice"]
+LOSSES = [
+    "acknowledged writes lost",
+    "versions given twice",
+    "states left twice",
+    "markers granted twice",
+    "changes without one entry of history",
+]
 # The deadline of a marker is a time by the clock of the primary that granted it.
 OF_CLOCKS = ["markers granted twice"]
 CRASH = re.compile(r"PANIC|TRAP:|was terminated by signal (4|6|7|8|11)")
@@ -53,32 +61,31 @@ class Results:
 
 def break_it(cluster, directory, faults, tolerated, results):
     cluster.start()
-    cluster.must(SETUP)
     addresses = [cluster.address(node) for node in NODES]
-    load = Load(directory, addresses, careful=not cluster.synchronous)
+    load = Load(directory, addresses, works(careful=not cluster.synchronous))
+    cluster.must(load.setup)
     load.start()
     try:
         windows = [inject(fault, load, directory, results) for fault in faults]
         if cluster.synchronous:
             check_ended_graces(cluster, faults, results)
-        operations = load.stop()
     finally:
-        load.kill()
+        operations = load.stop()
     cluster.wait_until_ready()
-    report(operations, stored(addresses), windows, tolerated, results)
+    report(operations, stored(cluster.address(cluster.primary()), load.names()), windows, tolerated, results)
     logs = [log.read_text(errors="replace") for log in directory.glob("node*/log")]
     results.check(not any(CRASH.search(log) for log in logs), "no server crashed")
 
 
 def inject(fault, load, directory, results):
     """The fault, when it began, and when everything went on."""
-    wait_for_all(load)
+    load.wait_for_all()
     begin = time.monotonic()
     subprocess.run([PROGRAM, fault, directory], check=True, stdout=subprocess.DEVNULL)
     if fault == "kill-node":
-        wait_for_all(load)
+        load.wait_for_all()
         subprocess.run([PROGRAM, "start-node", directory], check=True, stdout=subprocess.DEVNULL)
-    wait_for_all(load)
+    load.wait_for_all()
     results.check(True, f"after {fault} everything continues")
     return fault, begin, time.monotonic()
 
@@ -91,10 +98,17 @@ def check_ended_graces(cluster, faults, results):
     results.check(count == faults.count("switchover"), f"the grace was ended after each switchover: {count} times")
 
 
-def wait_for_all(load):
-    """Each kind of operation was acknowledged again."""
-    before = load.done()
-    wait_for("operations of each kind", lambda: all(count > before[kind] for kind, count in load.done().items()))
+def works(careful):
+    """Careful clients follow the rules of a heartbeat to the letter, and hold short leases only."""
+    lease = {"keys": ["job/1", "job/2"], "ttl": SHORT, "late": not careful}
+    long = {"keys": ["job/3"], "ttl": SHORT if careful else LONG, "late": not careful}
+    others = {"save": 3, "transition": 2, "mark": 2, "pay": 2}
+    arguments = {"mark": {"ttl": SHORT}}
+    return (
+        [("lease", lease)] * 4
+        + [("lease", long)] * 2
+        + [(name, arguments.get(name, {})) for name, count in others.items() for _ in range(count)]
+    )
 
 
 def report(operations, tables, windows, tolerated, results):

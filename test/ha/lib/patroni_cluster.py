@@ -27,12 +27,13 @@ import urllib.request
 
 import yaml
 
+from processes import children_of, command_of, send, state_of, wait_for
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/operations/high-availability.md"
 RELAY = pathlib.Path(__file__).resolve().parent / "relay.py"
 EXAMPLES = ROOT / "examples/patroni"
 NODES = ["node1", "node2", "node3"]
-PATIENCE = int(os.environ.get("PG_TEST_TIMEOUT_DEFAULT", 600))
 
 
 @functools.cache
@@ -49,32 +50,6 @@ def bin_directory():
     if shutil.which("pg_config"):
         return subprocess.run(["pg_config", "--bindir"], check=True, capture_output=True, text=True).stdout.strip()
     return str(max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name)))
-
-
-def wait_for(what, condition, pause=0.3):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        answer = condition()
-        if answer:
-            return answer
-        time.sleep(pause)
-    raise TimeoutError(f"gave up waiting for {what}")
-
-
-def children_of(pid):
-    """Its processes, and itself first."""
-    found = [pid]
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            if int(path.read_text().rsplit(")", 1)[1].split()[1]) == pid:
-                found.append(int(path.parent.name))
-    return found
-
-
-def send(sig, pids):
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, sig)
 
 
 class Cluster:
@@ -220,11 +195,9 @@ class Cluster:
         """The process that a file names, as a list, if it runs and is ours."""
         try:
             pid = int((self.directory / name / file).read_text().split()[0])
-            command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-            state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
         except (OSError, ValueError, IndexError):
             return []
-        return [pid] if str(self.directory) in command and state != "Z" else []
+        return [pid] if str(self.directory) in command_of(pid) and state_of(pid) != "Z" else []
 
     def patroni(self, node):
         return [child for pid in self.running(node) for child in children_of(pid)]

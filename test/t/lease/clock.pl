@@ -1,12 +1,12 @@
 # The system's clock is set back and forth by an hour while leases are held, and the machine is started anew: no
 # lease dies of it, and none is granted twice.
 #
-# A library that is loaded before all others adds numbers of seconds, which the test changes, to the system's time
-# and to the time since the boot, and tells of another boot.
+# The clock is that of helpers/clock.c.
 # only with --long
 
 use strict;
 use warnings;
+use FindBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -15,74 +15,6 @@ my $directory = PostgreSQL::Test::Utils::tempdir();
 my $offset_file = "$directory/offsets";
 my $boot_file = "$directory/boot_id";
 my $library = "$directory/clock.so";
-append_to_file("$directory/clock.c", <<"END_OF_C");
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/time.h>
-#include <time.h>
-
-static const volatile long *offsets; /* of the system's time, and of that since the boot */
-
-__attribute__((constructor)) static void begin(void) {
-    int file = open("$offset_file", O_RDONLY);
-    void *found = file < 0 ? MAP_FAILED : mmap(NULL, 2 * sizeof(long), PROT_READ, MAP_SHARED, file, 0);
-    if (found != MAP_FAILED)
-        offsets = found;
-}
-
-static long seconds(int which) { return offsets ? offsets[which] : 0; }
-
-int gettimeofday(struct timeval *now, void *zone) {
-    static int (*original)(struct timeval *, void *);
-    if (!original)
-        original = dlsym(RTLD_NEXT, "gettimeofday");
-    int result = original(now, zone);
-    now->tv_sec += seconds(0);
-    return result;
-}
-
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    static int (*original)(clockid_t, struct timespec *);
-    if (!original)
-        original = dlsym(RTLD_NEXT, "clock_gettime");
-    int result = original(clock, now);
-    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
-        now->tv_sec += seconds(0);
-    else if (clock == CLOCK_BOOTTIME || clock == CLOCK_MONOTONIC)
-        now->tv_sec += seconds(1);
-    return result;
-}
-
-time_t time(time_t *result) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (result)
-        *result = now.tv_sec;
-    return now.tv_sec;
-}
-
-static int open_other(const char *name, const char *path, int flags, int mode) {
-    int (*original)(const char *, int, ...) = dlsym(RTLD_NEXT, name);
-    return original(strcmp(path, "/proc/sys/kernel/random/boot_id") == 0 ? "$boot_file" : path, flags, mode);
-}
-
-#define OPEN(name) \\
-    int name(const char *path, int flags, ...) { \\
-        va_list rest; \\
-        va_start(rest, flags); \\
-        int mode = va_arg(rest, int); \\
-        va_end(rest); \\
-        return open_other(#name, path, flags, mode); \\
-    }
-OPEN(open)
-OPEN(open64)
-END_OF_C
-
 # The file is mapped: it is written in place.
 sub write_offset
 {
@@ -108,7 +40,7 @@ sub reboot
 append_to_file($offset_file, "\0" x 16);
 reboot();
 
-system('cc', '-shared', '-fPIC', '-o', $library, "$directory/clock.c", '-ldl') == 0 or die;
+system('cc', '-shared', '-fPIC', '-o', $library, "$FindBin::RealBin/../../helpers/clock.c", '-ldl') == 0 or die;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
@@ -121,7 +53,7 @@ interlock.sweeper = off
 
 sub start
 {
-    local $ENV{LD_PRELOAD} = $library;
+    local @ENV{qw(LD_PRELOAD CLOCK_OFFSETS CLOCK_BOOT_ID)} = ($library, $offset_file, $boot_file);
     $node->start;
 }
 

@@ -37,10 +37,28 @@ HISTORY = [
     did("mark", 1.6, 1.7, key=3, token="m2", ttl=5),
     did("pay", 1.0, 1.1, op="p1"),
     did("pay", 1.0, 1.2, op="p1"),
+    did("acquire", 1.0, 1.1, key="node", token=14, ttl=0),
+    did("hold", 4.0, 1.2, key="node", token=14),
+    did("acquire", 4.1, 4.2, key="node", token=15, ttl=0),
+    did("hold", 6.0, 4.2, key="node", token=15),
+    did("job", 1.0, 1.1, op="job 1", key=1),
+    did("sell", 1.0, 1.1, op="b1"),
+    did("mark", 2.0, 2.1, key=4, token="m3", ttl=9),
+    did("clock", 3.0, 3.0),
+    did("mark", 4.0, 4.1, key=4, token="m4", ttl=9),
 ]
 STORED = {
-    "effects": ["w1", "w2", "s1", "s2", "s3", "t1", "e1", "p1"],
+    "effects": [
+        *[(op, kind) for kind, ops in {"write": "w1 w2", "save": "s1 s2 s3", "transition": "t1"}.items() for op in ops.split()],
+        *[("e1", "edit"), ("p1", "pay"), ("job 1", "job"), ("b1", "sell")],
+    ],
     "work": [("k", 1, 10), ("k", 2, 11)],
+    "versions": [(1, 4)],
+    "history": [(1, 2, "s1"), (1, 3, "s2"), (1, 4, "s3")],
+    "jobs": 2,
+    "jobs_left": [2],
+    "stock": [(1, 10, 6, 1, 3)],
+    "books": [],
 }
 
 # For each kind: what to do to the history and to what is stored, and how it is found.
@@ -60,6 +78,16 @@ PLANTED = {
         lambda history, stored: history.append(did("renew", 14.3, 14.4, key="k", token=11, ttl=5)),
         set(),
     ),
+    "a client that relies on a lease that was granted to another client": (
+        "leases granted twice",
+        lambda history, stored: history[22].update(sent=4.3),
+        set(),
+    ),
+    "a marker of two holders after the clock was set": (
+        "markers granted twice",
+        lambda history, stored: history.append(did("mark", 5.0, 5.1, key=4, token="m5", ttl=9)),
+        set(),
+    ),
     "a marker of two holders": ("markers granted twice", lambda history, stored: history[18].update(sent=1.2, answered=1.3), set()),
     "a token that is smaller than one before": ("tokens that go back", lambda history, stored: history[9].update(token=8), set()),
     "a token that is granted again": ("tokens that go back", lambda history, stored: history[9].update(token=11), set()),
@@ -68,13 +96,40 @@ PLANTED = {
         lambda history, stored: stored["work"].append(("k", 3, 10)),
         set(),
     ),
-    "an effect twice": ("effects twice", lambda history, stored: stored["effects"].append("p1"), set()),
-    "two saves with one version": ("versions given twice", lambda history, stored: history[12].update(version=2), set()),
+    "an effect twice": ("effects twice", lambda history, stored: stored["effects"].append(("p1", "pay")), set()),
+    "two saves with one version": (
+        "versions given twice",
+        lambda history, stored: history[12].update(version=2),
+        {"changes without one entry of history"},
+    ),
+    "a save without its entry": (
+        "changes without one entry of history",
+        lambda history, stored: stored["history"].pop(),
+        set(),
+    ),
+    "an entry of another version": (
+        "changes without one entry of history",
+        lambda history, stored: stored["history"].__setitem__(0, (1, 5, "s1")),
+        set(),
+    ),
+    "an entry of a save that was rolled back": (
+        "changes without one entry of history",
+        lambda history, stored: (stored["history"].append((1, 5, "s4")), stored["versions"].__setitem__(0, (1, 5))),
+        set(),
+    ),
+    "a job that is gone": ("jobs lost or done twice", lambda history, stored: stored["jobs_left"].clear(), set()),
+    "a job that is done and still there": ("jobs lost or done twice", lambda history, stored: stored["jobs_left"].append(1), set()),
+    "a sale that was not taken from the stock": (
+        "stock that does not add up",
+        lambda history, stored: stored["stock"].__setitem__(0, (1, 10, 7, 1, 3)),
+        set(),
+    ),
+    "parts that are lost": ("stock that does not add up", lambda history, stored: stored["books"].append((1, 2)), set()),
     "two transitions from one state": (
         "states left twice",
         lambda history, stored: (
             history.append(did("transition", 1.0, 1.1, op="t2", key=7, state="pending")),
-            stored["effects"].append("t2"),
+            stored["effects"].append(("t2", "transition")),
         ),
         set(),
     ),
@@ -82,9 +137,17 @@ PLANTED = {
         f"an acknowledged {name} that is lost": (
             "acknowledged writes lost",
             lambda history, stored, op=op: stored["effects"].remove(op),
-            set(),
+            {"changes without one entry of history", "jobs lost or done twice"},
         )
-        for name, op in {"write": "w2", "save": "s1", "transition": "t1", "edit": "e1", "payment": "p1"}.items()
+        for name, op in {
+            "write": ("w2", "write"),
+            "save": ("s1", "save"),
+            "transition": ("t1", "transition"),
+            "edit": ("e1", "edit"),
+            "payment": ("p1", "pay"),
+            "job": ("job 1", "job"),
+            "sale": ("b1", "sell"),
+        }.items()
     },
 }
 
