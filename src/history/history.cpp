@@ -2,6 +2,7 @@
 
 #include "history/history.h"
 
+#include "history/partition.h"
 #include "history/table.h"
 #include "ownership/writer.h"
 #include "server/stable_text.h"
@@ -22,7 +23,8 @@ static HistorySettings read_request(const Arguments& arguments);
 static bool has_leftover(Relation rel);
 static const char* present_trigger(const History* present);
 static void drop_triggers(Oid relid, const char* table, const char* trigger);
-static Oid find_or_create_history(Oid relid);
+static Oid find_or_create_history(Oid relid, bool has_partitions);
+static void add_partitions(Oid history, int64 width);
 static void check_ignored_columns(Relation rel, const TableInfo* info,
                                   const HistorySettings& request);
 static void warn_of_unknown_writers(const HistorySettings& request);
@@ -37,7 +39,7 @@ PG_FUNCTION_INFO_V1(enable_history);
 PG_FUNCTION_INFO_V1(disable_history);
 
 // enable_history(rel, keep_versions, keep_for, ignore_columns, ignore_writers, notify,
-// record_markers)
+// record_markers, partition_by)
 Datum enable_history(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     HistorySettings request = read_request(arguments);
@@ -62,7 +64,9 @@ Datum enable_history(PG_FUNCTION_ARGS) {
         drop_triggers(relid, table, trigger);
         refuse_own_history_of_partitions(relid);
         if (!OidIsValid(history))
-            history = find_or_create_history(relid);
+            history = find_or_create_history(relid, request.partition_by > 0);
+        if (request.partition_by > 0)
+            add_partitions(history, request.partition_by);
         create_triggers(relid, table, history, request);
         restore_trigger_states(kTriggerName, states);
         restore_trigger_states(kTruncateName, truncate_states);
@@ -129,6 +133,23 @@ static NameList ignored_writers_argument(const Arguments& arguments) {
     return {names, count};
 }
 
+// Each statement that reads the history opens all partitions.
+static int64 partition_argument(const Arguments& arguments, const HistorySettings& request) {
+    constexpr const char* kName = "partition_by";
+    constexpr int kMostPartitions = 100;
+    int64 width = duration_argument(arguments.interval(7, kName), kName);
+    if (request.keep_for <= 0 || request.keep_versions > 0)
+        refuse_argument(kName, "needs keep_for, and no keep_versions",
+                        "Partitions can be dropped only if keep_for alone decides.");
+    if (width < USECS_PER_SEC || request.keep_for / width > kMostPartitions)
+        refuse_argument(kName,
+                        psprintf("must be at least one second, and at least one %dth of "
+                                 "keep_for",
+                                 kMostPartitions),
+                        "For example, partition_by => '7 days' with keep_for => '90 days'.");
+    return width;
+}
+
 static HistorySettings read_request(const Arguments& arguments) {
     HistorySettings request = {};
     if (!arguments.is_null(1))
@@ -140,6 +161,8 @@ static HistorySettings read_request(const Arguments& arguments) {
     request.ignored_writers = ignored_writers_argument(arguments);
     request.notify = notify_argument(arguments, 5);
     request.record_markers = arguments.boolean(6, "record_markers");
+    if (!arguments.is_null(7))
+        request.partition_by = partition_argument(arguments, request);
     return request;
 }
 
@@ -252,33 +275,17 @@ static bool is_history_of_some_table(Oid relid) {
 
 // The history table of an earlier enable_history is continued.
 static bool can_be_adopted(Oid relid, Oid owner) {
-    if (get_rel_relkind(relid) != RELKIND_RELATION || owner_of_table(relid) != owner)
+    char kind = get_rel_relkind(relid);
+    if ((kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE) ||
+        owner_of_table(relid) != owner)
         return false;
     Relation rel = table_open(relid, AccessShareLock);
-    bool fits = has_history_columns(rel);
+    bool fits = has_history_columns(rel) && can_have_entries(rel);
     table_close(rel, AccessShareLock);
     return fits && !is_history_of_some_table(relid);
 }
 
-// Default privileges are for tables that their owner fills.
-static void revoke_defaults(const char* table) {
-    char* name = quote_literal_cstr(table);
-    run_command(psprintf(
-        "SELECT pg_catalog.format('REVOKE ALL ON %%s %%s FROM %%s CASCADE', CASE c.relkind WHEN "
-        "'S' "
-        "THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::pg_catalog.regclass, CASE WHEN r.oid IS NULL "
-        "THEN 'PUBLIC' ELSE pg_catalog.quote_ident(r.rolname) END) FROM pg_catalog.pg_class c "
-        "CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a LEFT JOIN pg_catalog.pg_roles r "
-        "ON r.oid OPERATOR(pg_catalog.=) a.grantee WHERE c.oid IN (%s::pg_catalog.regclass, "
-        "pg_catalog.pg_get_serial_sequence(%s, 'id')::pg_catalog.regclass) AND a.grantee "
-        "OPERATOR(pg_catalog.<>) c.relowner GROUP BY 1",
-        name, name));
-    SPITupleTable* commands = SPI_tuptable;
-    for (uint64 i = 0, count = SPI_processed; i < count; i++)
-        run_command(SPI_getvalue(commands->vals[i], commands->tupdesc, 1));
-}
-
-static void create_table(const char* table, Oid owner) {
+static void create_table(const char* table, Oid owner, bool has_partitions) {
     StringInfoData text;
     initStringInfo(&text);
     const char* separator = "(";
@@ -287,13 +294,13 @@ static void create_table(const char* table, Oid owner) {
                          column.definition);
         separator = ", ";
     }
-    run_command(psprintf("CREATE TABLE %s %s)", table, text.data));
+    // The key of a partitioned table contains the columns that decide about the partition.
+    run_command(psprintf("CREATE TABLE %s %s, PRIMARY KEY (id%s))%s", table, text.data,
+                         has_partitions ? ", changed_at" : "",
+                         has_partitions ? " PARTITION BY RANGE (changed_at)" : ""));
     run_command(
         psprintf("CREATE INDEX ON %s ((pg_catalog.jsonb_hash_extended(key, 0)), id)", table));
-    if (owner != GetUserId()) // an administrator
-        run_command(psprintf("ALTER TABLE %s OWNER TO %s", table,
-                             quote_identifier(GetUserNameFromId(owner, false))));
-    revoke_defaults(table);
+    give_to_owner(table, owner);
 }
 
 // What was cut off may be what tells two tables apart.
@@ -302,7 +309,7 @@ static bool has_whole_name(Oid relid, const char* suffix) {
 }
 
 // <table>_history, with a number if that is taken by something else.
-static Oid find_or_create_history(Oid relid) {
+static Oid find_or_create_history(Oid relid, bool has_partitions) {
     Oid schema = get_rel_namespace(relid);
     Oid owner = owner_of_table(relid);
     for (int number = 0;; number++) {
@@ -313,9 +320,27 @@ static Oid find_or_create_history(Oid relid) {
             return found;
         if (OidIsValid(found))
             continue;
-        create_table(quote_qualified_identifier(get_namespace_name(schema), name), owner);
+        create_table(quote_qualified_identifier(get_namespace_name(schema), name), owner,
+                     has_partitions);
         return get_relname_relid(name, schema);
     }
+}
+
+// An ordinary history table stays one: its entries are not copied.
+static void add_partitions(Oid history, int64 width) {
+    LockRelationOid(history, AccessExclusiveLock);
+    Relation rel = table_open(history, NoLock);
+    if (!is_partitioned(rel))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("history table \"%s\" is not partitioned", get_rel_name(history)),
+                        errhint("Call disable_history, rename this table, and call enable_history "
+                                "again: it creates a partitioned history table.")));
+    if (rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("history of a temporary table cannot be partitioned"),
+                        errhint("Leave out partition_by.")));
+    table_close(rel, NoLock);
+    create_partitions(history, width);
 }
 
 static void create_triggers(Oid relid, const char* table, Oid history,
@@ -392,7 +417,7 @@ Relation open_entries(Relation rel, const History* history, LOCKMODE mode) {
     if (!history->same_owner && !has_own_entries(rel, history))
         raise_entries_of_other(rel, history);
     Relation entries = try_relation_open(history->table, mode);
-    if (entries == nullptr || entries->rd_rel->relkind != RELKIND_RELATION)
+    if (entries == nullptr || !can_have_entries(entries))
         raise_forged(rel, history->trigger, "enable_history");
     if (entries->rd_rel->relowner != owner_of_root(rel, history))
         raise_entries_of_other(rel, history);

@@ -10,7 +10,7 @@ CREATE FUNCTION interlock_internal.history_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.history_trigger() IS
 'Writes an entry for each row that is inserted, updated or deleted. Created by enable_history as a constraint trigger FROM the history
-table; arguments: keep_versions, keep_for, since when the history is complete, notify, whether markers are ignored, the number of
+table; arguments: keep_versions, keep_for, since when the history is complete, notify, whether markers are ignored, partition_by, the number of
 ignored columns and their names, the number of ignored writers and their names, the columns of the key and their types.';
 
 CREATE FUNCTION interlock_internal.history_truncate_trigger() RETURNS trigger
@@ -20,19 +20,22 @@ COMMENT ON FUNCTION interlock_internal.history_truncate_trigger() IS
 
 CREATE FUNCTION interlock.enable_history(
     rel regclass, keep_versions integer = NULL, keep_for interlock.seconds = NULL, ignore_columns name[] = '{}', ignore_writers text[] = '{}',
-    notify text = 'off', record_markers boolean = false) RETURNS void
+    notify text = 'off', record_markers boolean = false, partition_by interlock.seconds = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interlock.seconds, name[], text[], text, boolean) IS
+COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interlock.seconds, name[], text[], text, boolean, interlock.seconds) IS
 'Records every version of every row, for all writers, in <table>_history next to the table: a table of the same owner, who
 grants SELECT on it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
 are given; without both for ever. An UPDATE that changes nothing, or only the version, has no entry. An UPDATE that changes ignore_columns alone, and whatever a writer of ignore_writers writes (set_writer,
 or a default of grant_writer), has no entry and is summed up in operation_log; an UPDATE that moves the marker of a row alone has neither,
 unless record_markers. notify: on sends {table} once for each transaction on channel interlock_history, full {table, key} for each row.
+partition_by: the history table is partitioned by changed_at. The sweeper creates a partition of this length for each period, and drops the
+partitions in which all entries are older than keep_for. It needs keep_for, and no keep_versions.
 Calling it again replaces all of these settings. A history table that disable_history left is used again.
 For the owner of the table, who needs CREATE on its schema. Waits for all users of the table (ACCESS EXCLUSIVE).
 Errors: 42501 not the owner, or no CREATE, 55000 no key, a partition, or one of its partitions has a history of its own, 42703 no such column,
-22023 keep_versions below one, keep_for not above zero or above ten years, a column of the key or the version is ignored, a name twice, more than
-100 writers or a name that no writer can have, unknown notify, 42809 not a table. Errors of a write: 55000 the key was dropped, or the history table
+22023 keep_versions below one, keep_for or partition_by not above zero or above ten years, partition_by without keep_for, with keep_versions, below one
+second or below a hundredth of keep_for, a column of the key or the version is ignored, a name twice, more than
+100 writers or a name that no writer can have, unknown notify, 42809 not a table, 55000 partition_by for a history table that is not partitioned, 0A000 or for a temporary table. Errors of a write: 55000 the key was dropped, or the history table
 belongs to another role; 09000 a trigger suppresses the entry, 42501 a trigger of another role; and the errors of the INSERT of the entry. The entry
 is written at every isolation level in the transaction of the write. A transaction that has sent a notification cannot be prepared (0A000).';
 
@@ -179,11 +182,12 @@ COMMENT ON FUNCTION interlock.history_position() IS
 'The position of now, for a reader that begins with what is committed from here on (history_since).';
 
 CREATE FUNCTION interlock.trim_history(
-    INOUT rel regclass = NULL, max_rows integer = NULL, OUT trimmed bigint) RETURNS SETOF record
+    INOUT rel regclass = NULL, max_rows integer = NULL, OUT trimmed bigint, OUT dropped_partitions integer) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.trim_history(regclass, integer) IS
 'Deletes the entries that retention does not keep, about max_rows at most, of one table or of all that the caller owns; returns how
-many. The sweeper does it by itself. Acts as the owner of the history table, if that is the owner of the table. For all tables, a failure of
+many. Creates and drops the partitions of a partitioned history table first; entries in dropped partitions are not counted. It waits 100 ms for
+the lock that this needs, and keeps it until the end of the transaction. The sweeper does it by itself. Acts as the owner of the history table, if that is the owner of the table. For all tables, a failure of
 one is a warning. Errors: 42501 not the owner, or triggers of other roles on the history table, 22023.';
 
 CREATE FUNCTION interlock.suppress_history(rel regclass = NULL, reason text = NULL) RETURNS integer

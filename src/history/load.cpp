@@ -57,7 +57,8 @@ void load_history(TableInfo* info, const Trigger* trigger) {
         return;
     }
     history->well_formed = read_settings(trigger, history);
-    if (get_rel_relkind(trigger->tgconstrrelid) == RELKIND_RELATION)
+    char kind = get_rel_relkind(trigger->tgconstrrelid);
+    if (kind == RELKIND_RELATION || kind == RELKIND_PARTITIONED_TABLE)
         history->table = trigger->tgconstrrelid;
     history->same_owner = owner_of_table(history->table) == owner_of_table(history->root);
     load_history_key(history, columns);

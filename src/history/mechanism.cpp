@@ -24,6 +24,8 @@ static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
                         settings.ignored_writers.count);
     arguments.add("notify", notify_name(settings.notify));
     arguments.add_flag("record_markers", settings.record_markers);
+    arguments.add("partition_by",
+                  settings.partition_by > 0 ? duration_text(settings.partition_by) : nullptr);
     setting->arguments = arguments.finish();
     return Reading::kFound;
 }

@@ -5,6 +5,7 @@
 // are read as their owner, restricted, and past their policies.
 
 #include "history/history.h"
+#include "history/partition.h"
 #include "history/table.h"
 #include "server/concept.h"
 #include "server/result_row.h"
@@ -150,8 +151,7 @@ static Resync for_history(Oid table, Oid owner) {
     Relation rel = try_relation_open(table, AccessShareLock);
     if (rel == nullptr)
         return resync;
-    if (rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relowner == owner &&
-        has_history_columns(rel)) {
+    if (can_have_entries(rel) && rel->rd_rel->relowner == owner && has_history_columns(rel)) {
         resync.sequence = sequence_of_identity(rel, kEntryId + 1);
         resync.query = query_of(history_columns[kEntryId].name, rows_of(rel));
     }

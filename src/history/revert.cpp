@@ -287,20 +287,85 @@ static Reverted revert(const RevertCall& call) {
 
 // --- Answers -------------------------------------------------------------------------------------
 
+namespace {
+
+// The versions of the row that have an entry and are next to the missing one. Null: there is none.
+struct Neighbours {
+    const char* below;
+    const char* above;
+};
+
+} // namespace
+
+static Neighbours neighbours_of(const RevertCall& call) {
+    Neighbours neighbours = {};
+    Oid table = call.history->table;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        PlanShape shape = {table, PlanKind("history_neighbours")};
+        shape.subject = has_counter(call) ? 1 : 0;
+        shape.by_index = true;
+        TablePlan plan = plan_of(shape, [&](Statement* statement) {
+            const char* column = has_counter(call) ? "version" : "id";
+            int key = statement->parameter(JSONBOID);
+            int version = statement->parameter(INT8OID);
+            statement->add(
+                "SELECT pg_catalog.max(h.%s) FILTER (WHERE h.%s OPERATOR(pg_catalog.<) $%d), "
+                "pg_catalog.min(h.%s) FILTER (WHERE h.%s OPERATOR(pg_catalog.>) $%d) FROM %s h",
+                column, column, version, column, column, version, qualified_name(table));
+            add_entry_key(statement, key);
+            statement->add(" AND h.operation OPERATOR(pg_catalog.=) ANY ('{insert,update}')");
+        });
+        Parameters parameters(2);
+        parameters.add(call.entry_key);
+        parameters.add(Int64GetDatum(call.version));
+        run_plan(plan, parameters);
+        require_result({INT8OID, INT8OID});
+        for (int i = 0; i < 2; i++) {
+            char* text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, i + 1);
+            if (text != nullptr)
+                (i == 0 ? neighbours.below : neighbours.above) = MemoryContextStrdup(caller, text);
+        }
+    });
+    return neighbours;
+}
+
+// The entry below may not be what the row was: a suppressed write may have come in between, and
+// another one may have undone it. So it is named, and not used.
+static const char* hint_for_version(const RevertCall& call) {
+    bool counts = has_counter(call);
+    const char* reasons =
+        counts ? "A version has no entry if nothing but the version, the marker or ignored columns "
+                 "changed, if its history was suppressed, or if retention has removed the entry. "
+                 "row_history() lists the entries."
+               : "In a table without a version counter, to_version is the id of an entry. "
+                 "row_history() lists the entries.";
+    const char* one = counts ? "Version" : "Entry";
+    Neighbours neighbours = neighbours_of(call);
+    if (neighbours.below == nullptr && neighbours.above == nullptr)
+        return psprintf("No %s of the row is recorded. %s", counts ? "version" : "entry", reasons);
+    if (neighbours.above == nullptr)
+        return psprintf("%s %s is the last one that is recorded. %s", one, neighbours.below,
+                        reasons);
+    if (neighbours.below == nullptr)
+        return psprintf("%s %s is the first one that is recorded. %s", one, neighbours.above,
+                        reasons);
+    return psprintf("%s %s and %s are recorded, and none between them. %s",
+                    counts ? "Versions" : "Entries", neighbours.below, neighbours.above, reasons);
+}
+
 static void raise_not_recorded(const RevertCall& call) {
     const char* key = key_to_text(call.info, call.key);
     const char* table = shown_name(call.rel);
-    const char* hint =
-        "row_history() lists what is there. Retention may have removed it, or it changed nothing "
-        "but the version.";
     if (call.by_time)
         ereport(ERROR,
                 (errcode(ERRCODE_NO_DATA_FOUND),
                  errmsg("history of table \"%s\" has no entry that shows the row at %s",
                         RelationGetRelationName(call.rel), timestamptz_to_str(call.at)),
                  errdetail_internal("%s", json_object({{"table", table}, {"key", nullptr, key}})),
-                 errhint("%s", hint)));
+                 errhint("Retention may have removed it. row_history() lists the entries.")));
     char* version = psprintf(INT64_FORMAT, call.version);
+    const char* hint = hint_for_version(call);
     ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND),
                     errmsg("history of table \"%s\" has no %s %s of the row",
                            RelationGetRelationName(call.rel),

@@ -1,6 +1,7 @@
 // The settings of a table's history, in the arguments of its trigger:
 //
-//     keep_versions, keep_for, since, notify, markers, ignored columns, ignored writers, key
+//     keep_versions, keep_for, since, notify, markers, partition_by, ignored columns,
+//     ignored writers, key
 //
 // Each list begins with its length. The key is pairs of a column and its type, up to the last
 // argument. Columns are known by their current names. After a rename, an ignored column is no
@@ -18,6 +19,7 @@ struct HistorySettings {
     TimestampTz since;   // the history is complete from this time on, except for retention
     Notify notify;
     bool record_markers; // writes that only move the marker of a row have an entry
+    int64 partition_by;  // microseconds of a new partition, 0: no partitions are created
     NameList ignored_columns;
     NameList ignored_writers;
     NameList key; // pairs of a column and its type

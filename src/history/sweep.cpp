@@ -1,15 +1,29 @@
 // The history's part in a run of the sweeper: entries past retention are deleted.
 
 #include "history/history.h"
+#include "history/partition.h"
 #include "sweeper/sweeper.h"
 #include "sweeper/task.h"
 
 namespace interlock::history {
 
+static void maintain_partitions_of(SweepRun* run, Oid table, int longest) {
+    PartitionWork work = {0, DT_NOEND};
+    char message[kErrorBytes] = "";
+    if (in_sweep_transaction(message, longest, [&] {
+            if (begin_table(run, table))
+                work = maintain_partitions(table);
+        }))
+        come_again(run, work.next);
+    else
+        note_table_failure(run, table, message);
+}
+
 // A table whose history is trimmed, batch by batch; smaller ones when one takes too long or fails.
 static void trim_table(SweepRun* run, Oid table, TimestampTz stop_at) {
     constexpr TrimResult kLeftOut = {0, false, 0, false, DT_NOEND};
     const int longest = 500 * run->pace; // milliseconds
+    maintain_partitions_of(run, table, longest);
     TrimResult result = {};
     result.more = true;
     char message[kErrorBytes] = "";

@@ -1,16 +1,18 @@
 #include "history/table.h"
 
 #include "execution/eligible.h"
+#include "history/partition.h"
 #include "server/scope.h"
 #include "table/plan.h"
 #include "table/relation_code.h"
+#include "table/restricted.h"
 #include "table/row.h"
 
 namespace interlock::history {
 
 const HistoryColumn history_columns[kEntryColumns] = {
     {{"id", INT8OID, true, ATTRIBUTE_IDENTITY_ALWAYS},
-     "pg_catalog.int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY"},
+     "pg_catalog.int8 GENERATED ALWAYS AS IDENTITY"},
     {{"key", JSONBOID, true}, "pg_catalog.jsonb NOT NULL"},
     {{"version", INT8OID, false}, "pg_catalog.int8"},
     {{"changed_at", TIMESTAMPTZOID, true}, "pg_catalog.timestamptz NOT NULL"},
@@ -25,12 +27,19 @@ const HistoryColumn history_columns[kEntryColumns] = {
     {{"writer_from", TEXTOID, false}, "pg_catalog.text"},
     {{"context", JSONBOID, false}, "pg_catalog.jsonb"}};
 
+// Up to 16 a partition has no identity of its own.
+static bool is_made_column(Relation rel, MadeColumn column, Form_pg_attribute attribute) {
+    if (rel->rd_rel->relispartition)
+        column.identity = attribute->attidentity;
+    return is_unmodified(column, attribute);
+}
+
 bool has_made_columns(Relation rel) {
     TupleDesc columns = RelationGetDescr(rel);
     if (columns->natts < kEntryColumns)
         return false;
     for (int i = 0; i < kEntryColumns; i++)
-        if (!is_unmodified(history_columns[i], TupleDescAttr(columns, i)))
+        if (!is_made_column(rel, history_columns[i], TupleDescAttr(columns, i)))
             return false;
     return true;
 }
@@ -54,9 +63,10 @@ static constexpr AttrNumber number_of(EntryColumn column) { return column + 1; }
 
 // --- Whether entries can be written without a statement ------------------------------------------
 
-static bool is_plain_heap(Relation rel) {
-    return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
-           !rel->rd_rel->relispartition && !inserting_runs_code(rel);
+static bool is_plain(Relation rel) {
+    bool is_heap =
+        rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID;
+    return (is_heap || is_partitioned(rel)) && !inserting_runs_code(rel);
 }
 
 // The owner may have forbidden nulls where entries have some.
@@ -93,8 +103,13 @@ static bool is_hash_of_key(const Node* expression) {
            DatumGetInt64(seed->constvalue) == 0;
 }
 
+// The primary key of a partition also has changed_at.
 static bool is_index_of_ids(Relation index) {
-    return index->rd_index->indnatts == 1 && is_integer_column(index, 0, number_of(kEntryId));
+    bool has_time = index->rd_index->indnatts == 2 &&
+                    index->rd_index->indkey.values[1] == number_of(kEntryChangedAt) &&
+                    index->rd_opcintype[1] == TIMESTAMPTZOID && is_built_in(index->rd_opfamily[1]);
+    return (index->rd_index->indnatts == 1 || has_time) &&
+           is_integer_column(index, 0, number_of(kEntryId));
 }
 
 static bool is_index_of_keys(Relation index, const IndexInfo* info) {
@@ -184,9 +199,10 @@ static bool owner_may_write(Relation rel, HistoryTable* table) {
 static void add_to_index(const HistoryIndex& entry, Relation rel, HeapTuple row,
                          const Datum* values) {
     Relation index = index_open(entry.oid, RowExclusiveLock);
-    Datum id = values[kEntryId];
-    Datum keys[2] = {id, id};
+    Datum keys[2] = {values[kEntryId], values[kEntryChangedAt]};
     bool nulls[2] = {};
+    if (entry.leads != HistoryIndex::kId)
+        keys[1] = values[kEntryId];
     if (entry.leads == HistoryIndex::kKeyHash)
         keys[0] = DirectFunctionCall2(jsonb_hash_extended, values[kEntryKey], Int64GetDatum(0));
     else if (entry.leads == HistoryIndex::kTransaction)
@@ -200,9 +216,10 @@ static void add_to_index(const HistoryIndex& entry, Relation rel, HeapTuple row,
 // Not by insert_row: an entry has no key that the caller gives, no other transaction can insert the
 // same one, and the table's definition is known, so that nothing is prepared for each row. Commands
 // are counted as the statement counts them: readers order entries by them.
-static void write_entry(Relation rel, const HistoryTable* table, Datum* values, bool* nulls) {
+static void insert_directly(Relation rel, const HistoryTable* table, Oid sequence, Datum* values,
+                            bool* nulls) {
     CommandCounterIncrement();
-    values[kEntryId] = Int64GetDatum(nextval_internal(table->sequence, false));
+    values[kEntryId] = Int64GetDatum(nextval_internal(sequence, false));
     nulls[kEntryId] = false;
     HeapTuple row = heap_form_tuple(RelationGetDescr(rel), values, nulls);
     heap_insert(rel, row, GetCurrentCommandId(true), 0, nullptr);
@@ -237,14 +254,23 @@ static void insert_by_statement(Relation rel, const Datum* values, const bool* n
 }
 
 void load_history_table(TableInfo* info, Relation rel) {
-    if (!has_history_columns(rel) || !is_plain_heap(rel) || !takes_nulls(rel))
+    if (!has_history_columns(rel) || !is_plain(rel) || !takes_nulls(rel))
         return;
     auto* table = static_cast<HistoryTable*>(palloc0(sizeof(HistoryTable)));
-    table->sequence = sequence_of_identity(rel, number_of(kEntryId));
-    if (!OidIsValid(table->sequence) || !load_indexes(table, rel))
+    if (!rel->rd_rel->relispartition) {
+        table->sequence = sequence_of_identity(rel, number_of(kEntryId));
+        if (!OidIsValid(table->sequence))
+            return;
+    }
+    if (!is_partitioned(rel) && !load_indexes(table, rel))
         return;
     watch_rights();
     info->facets[history_table_facet] = table;
+}
+
+static Oid sequence_of(const TableInfo* info) {
+    const HistoryTable* table = history_table_of(info);
+    return table != nullptr ? table->sequence : InvalidOid;
 }
 
 Relation open_history_index(Relation rel, HistoryIndex::Leads wanted) {
@@ -261,7 +287,29 @@ Relation open_history_index(Relation rel, HistoryIndex::Leads wanted) {
     return nullptr;
 }
 
-bool has_types_of_server(Relation rel) {
+// --- With the rights of the owner ----------------------------------------------------------------
+
+namespace {
+
+// Where an entry is written: in the table itself, or in one of its partitions.
+struct Target {
+    Relation rel;        // null: there is no partition for the entry
+    HistoryTable* table; // null: the entry is written with a statement
+};
+
+} // namespace
+
+static Target target_of(Relation rel, const TableInfo* info, const Datum* values) {
+    if (!is_partitioned(rel))
+        return {rel, OidIsValid(sequence_of(info)) ? history_table_of(info) : nullptr};
+    Relation partition = open_partition(rel, DatumGetTimestampTz(values[kEntryChangedAt]));
+    bool is_known = partition != nullptr && OidIsValid(sequence_of(info));
+    return {partition, is_known ? history_table_of(table_info(partition)) : nullptr};
+}
+
+// Whether an INSERT of these values calls no code of other roles. All types must belong to the
+// server, because a domain has checks, and another type may have casts.
+static bool has_types_of_server(Relation rel) {
     for (int i = 0; i < RelationGetNumberOfAttributes(rel); i++) {
         Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), i);
         if (!attribute->attisdropped && !is_built_in(attribute->atttypid))
@@ -270,12 +318,66 @@ bool has_types_of_server(Relation rel) {
     return true;
 }
 
-void insert_entry(Relation rel, const TableInfo* info, Datum* values, bool* nulls) {
-    HistoryTable* table = history_table_of(info);
-    if (table != nullptr && session_is_eligible() && owner_may_write(rel, table))
-        write_entry(rel, table, values, nulls);
+// A table with a known definition has only constraints of the extension.
+static bool runs_no_code(Relation rel, const TableInfo* info, const Target& target) {
+    if (target.table != nullptr)
+        return true;
+    return target.rel == rel && info->index_count <= kHistoryIndexes && !info->runs_code &&
+           info->only_row_checks && has_types_of_server(rel);
+}
+
+static void write_as_owner(Relation rel, const TableInfo* info, const Target& target, Datum* values,
+                           bool* nulls) {
+    if (target.table != nullptr && session_is_eligible() &&
+        owner_may_write(rel, history_table_of(info)))
+        insert_directly(target.rel, target.table, sequence_of(info), values, nulls);
     else
         with_spi([&] { insert_by_statement(rel, values, nulls); });
+}
+
+void write_entry(Relation rel, Datum* values, bool* nulls) {
+    const TableInfo* info = table_info(rel);
+    Target target = target_of(rel, info, values);
+    Oid user = GetUserId();
+    auto insert = [&] {
+        auto write = [&] { write_as_owner(rel, info, target, values, nulls); };
+        if (target.table != nullptr || may_read_all(rel, user))
+            write();
+        else
+            hiding_row(rel, write);
+    };
+    Oid owner = rel->rd_rel->relowner;
+    if (runs_no_code(rel, info, target)) {
+        as_user(owner, SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, insert);
+    } else {
+        refuse_untrusted_triggers(rel, TRIGGER_TYPE_INSERT);
+        if (target.rel != nullptr && target.rel != rel)
+            require_trusted_partition(rel, target.rel, TRIGGER_TYPE_INSERT);
+        as_restricted(owner, SECURITY_NOFORCE_RLS, insert);
+    }
+    if (target.rel != nullptr && target.rel != rel)
+        table_close(target.rel, NoLock);
+    table_close(rel, NoLock);
+}
+
+void give_to_owner(const char* table, Oid owner) {
+    if (owner != GetUserId()) // an administrator
+        run_command(psprintf("ALTER TABLE %s OWNER TO %s", table,
+                             quote_identifier(GetUserNameFromId(owner, false))));
+    char* name = quote_literal_cstr(table);
+    run_command(psprintf(
+        "SELECT pg_catalog.format('REVOKE ALL ON %%s %%s FROM %%s CASCADE', CASE c.relkind WHEN "
+        "'S' "
+        "THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::pg_catalog.regclass, CASE WHEN r.oid IS NULL "
+        "THEN 'PUBLIC' ELSE pg_catalog.quote_ident(r.rolname) END) FROM pg_catalog.pg_class c "
+        "CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a LEFT JOIN pg_catalog.pg_roles r "
+        "ON r.oid OPERATOR(pg_catalog.=) a.grantee WHERE c.oid IN (%s::pg_catalog.regclass, "
+        "pg_catalog.pg_get_serial_sequence(%s, 'id')::pg_catalog.regclass) AND a.grantee "
+        "OPERATOR(pg_catalog.<>) c.relowner GROUP BY 1",
+        name, name));
+    SPITupleTable* commands = SPI_tuptable;
+    for (uint64 i = 0, count = SPI_processed; i < count; i++)
+        run_command(SPI_getvalue(commands->vals[i], commands->tupdesc, 1));
 }
 
 } // namespace interlock::history

@@ -1,5 +1,8 @@
 // The history table: its columns, and writing an entry into it.
 //
+// If the history table is partitioned (history/partition.h), the following holds for the
+// partitioned table and for the partition of the entry.
+//
 // If the history table is unmodified since enable_history, an entry is written without a statement.
 // Then the library makes the calls that the executor would make for the INSERT: the next value of
 // the sequence, the heap, and the indexes, whose one expression is known. The metadata for this is
@@ -10,7 +13,6 @@
 
 #include "table/made_column.h"
 #include "table/relation.h"
-#include "table/restricted.h"
 
 namespace interlock::history {
 
@@ -51,13 +53,15 @@ bool has_entry_columns(Relation rel);
 struct HistoryIndex {
     Oid oid;
     IndexInfo* info;
-    enum Leads : uint8 { kId, kKeyHash, kTransaction } leads; // column before the id; kId: none
+    // The column before the id; kId: none. Then changed_at can follow.
+    enum Leads : uint8 { kId, kKeyHash, kTransaction } leads;
 };
 
-// A table into which entries are written without a statement.
+// A table into which entries are written without a statement. A partitioned table has no indexes
+// here, and a partition has no sequence.
 constexpr int kHistoryIndexes = 3;
 struct HistoryTable {
-    Oid sequence; // the sequence of the ids
+    Oid sequence; // the sequence of the ids; InvalidOid: the table is a partition
     int index_count;
     HistoryIndex indexes[kHistoryIndexes];
     uint64 rights_of; // state of the privileges when it was checked
@@ -76,35 +80,13 @@ void load_history_table(TableInfo* info, Relation rel);
 // Only for a table for which has_made_columns() is true. Runs no code of the owner.
 Relation open_history_index(Relation rel, HistoryIndex::Leads wanted);
 
-// Writes an entry with these values and gives it an id. To be called as the table's owner, for an
-// INSERT that runs no code.
-void insert_entry(Relation rel, const TableInfo* info, Datum* values, bool* nulls);
+// Writes an entry with these values into an open history table and gives it an id. Writes as the
+// table's owner and without row security. If the INSERT would run code of others that belongs to
+// the table, it is restricted. Closes the table.
+void write_entry(Relation rel, Datum* values, bool* nulls);
 
-// Whether an INSERT of these values calls no code of other roles. All types must belong to the
-// server, because a domain has checks, and another type may have casts.
-bool has_types_of_server(Relation rel);
-
-// Runs body(rel, info), which inserts into an open history table, as the table's owner and without
-// row security. If the INSERT would run code of others that belongs to the table, it is restricted.
-// Closes the table. A table with a known definition has only constraints of the extension.
-template <typename Body>
-void inserting_as_owner(Relation rel, Body&& body) {
-    const TableInfo* info = table_info(rel);
-    Oid user = GetUserId();
-    auto insert = [&] {
-        if (history_table_of(info) != nullptr || may_read_all(rel, user))
-            body(rel, info);
-        else
-            hiding_row(rel, [&] { body(rel, info); });
-    };
-    if (info->index_count <= kHistoryIndexes && !info->runs_code && info->only_row_checks &&
-        (history_table_of(info) != nullptr || has_types_of_server(rel))) {
-        as_user(rel->rd_rel->relowner, SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, insert);
-    } else {
-        refuse_untrusted_triggers(rel, TRIGGER_TYPE_INSERT);
-        as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, insert);
-    }
-    table_close(rel, NoLock);
-}
+// Gives a table that was just created to its owner, without default privileges: those are for
+// tables that their owner fills. Call it inside with_spi.
+void give_to_owner(const char* table, Oid owner);
 
 } // namespace interlock::history

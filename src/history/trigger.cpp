@@ -325,10 +325,7 @@ static void capture(const Entry& entry) {
     const History* history = history_of(entry.info);
     TimestampTz now = GetCurrentTimestamp();
     EntryValues values = values_of(entry, now);
-    Relation entries = open_entries(entry.rel, history, RowExclusiveLock);
-    inserting_as_owner(entries, [&](Relation table, const TableInfo* info) {
-        insert_entry(table, info, values.values, values.nulls);
-    });
+    write_entry(open_entries(entry.rel, history, RowExclusiveLock), values.values, values.nulls);
     if (has_retention(history))
         note_deadline(trim_time(history, now));
     if (history->notify != Notify::kOff)

@@ -6,6 +6,7 @@
 // entry that a running transaction could still write.
 
 #include "history/history.h"
+#include "history/partition.h"
 #include "server/arguments.h"
 #include "server/relation_lock.h"
 #include "server/result_row.h"
@@ -48,6 +49,7 @@ Datum trim_history(PG_FUNCTION_ARGS) {
 static void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output) {
     constexpr int kBatch = 1000;
     close_table(open_own_table(relid, AccessShareLock));
+    PartitionWork partitions = maintain_partitions(relid);
     TrimResult result = {};
     int64 trimmed = 0;
     do {
@@ -55,8 +57,9 @@ static void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output) {
         result = trim_batch(relid, result, static_cast<int32>(Min(max_rows - trimmed, kBatch)));
         trimmed += result.trimmed;
     } while (result.more && trimmed < max_rows);
-    Datum values[2] = {ObjectIdGetDatum(relid), Int64GetDatum(trimmed)};
-    bool nulls[2] = {};
+    Datum values[3] = {ObjectIdGetDatum(relid), Int64GetDatum(trimmed),
+                       Int32GetDatum(partitions.dropped)};
+    bool nulls[3] = {};
     add_result_row(output, values, nulls);
 }
 
@@ -290,7 +293,12 @@ TimestampTz trim_time(const History* history, TimestampTz changed_at) {
     return Min(changed_at, END_TIMESTAMP - wait) + wait; // the owner may have written any time
 }
 
-void restart_trimming(Oid history) { write_position(history, 0); }
+void restart_trimming(Oid history) {
+    write_position(history, 0);
+    Oid partition = get_default_partition_oid(history);
+    if (OidIsValid(partition))
+        write_position(partition, 0);
+}
 
 List* trimmed_tables() {
     return query_oids(psprintf(
@@ -310,6 +318,55 @@ List* trimmed_tables() {
         own_trigger_function("history_trigger")));
 }
 
+// The table is locked, together with the history table.
+static Relation open_to_trim(Relation rel, const History* history, Oid table) {
+    Relation entries = open_readable_entries(rel, history, RowExclusiveLock);
+    if (table == history->table) {
+        require_trusted_partitions(entries, TRIGGER_TYPE_DELETE);
+        return entries;
+    }
+    Relation partition = table_open(table, NoLock);
+    require_trusted_partition(entries, partition, TRIGGER_TYPE_DELETE);
+    table_close(entries, NoLock);
+    return partition;
+}
+
+// A batch of `history->table` or of one of its partitions, which is `entries->table`.
+static TrimResult trim(Relation rel, const History* history, const History* entries,
+                       const TrimResult& before, int32 max_rows) {
+    TrimResult result = {0, false, before.reached, before.unsettled, DT_NOEND};
+    int64 position = read_position(entries->table);
+    TimestampTz settled = settled_before();
+    Batch batch = {};
+    bool restarted = false;
+    deleting_as_owner(open_to_trim(rel, history, entries->table), [&] {
+        with_spi([&] {
+            batch = find_batch(entries, Max(before.reached, position), max_rows, settled);
+            result.trimmed = trim_keys(entries, batch);
+            restarted = batch.to == position && has_restarted(entries, position);
+        });
+    });
+    bool advances = batch.settled > position && !before.unsettled;
+    if (advances || restarted)
+        write_position(entries->table, restarted ? 0 : batch.settled);
+    result.more = batch.full || restarted;
+    result.reached = restarted ? 0 : batch.to;
+    result.unsettled = !restarted && (before.unsettled || batch.unsettled);
+    if (batch.next != DT_NOEND || result.unsettled)
+        result.next = Max(batch.next == DT_NOEND ? 0 : trim_time(history, batch.next),
+                          GetCurrentTimestamp() + kHistorySweepGap);
+    return result;
+}
+
+// False: another session has locked it.
+static bool lock_to_trim(const History* history, Oid* table) {
+    if (!lock_without_waiting(history->table, RowExclusiveLock))
+        return false;
+    *table = table_to_trim(history); // which cannot be detached now
+    return *table == history->table || !OidIsValid(*table) ||
+           lock_without_waiting(*table, RowExclusiveLock);
+}
+
 TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {
     TrimResult result = {0, false, before.reached, before.unsettled, DT_NOEND};
     if (!lock_without_waiting(relid, AccessShareLock)) {
@@ -325,31 +382,11 @@ TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {
         relation_close(rel, NoLock);
         return result;
     }
-    if (!lock_without_waiting(history->table, RowExclusiveLock)) {
-        relation_close(rel, NoLock);
+    History entries = *history;
+    if (!lock_to_trim(history, &entries.table))
         result.next = GetCurrentTimestamp() + kHistorySweepGap;
-        return result;
-    }
-    int64 position = read_position(history->table);
-    TimestampTz settled = settled_before();
-    Batch batch = {};
-    bool restarted = false;
-    deleting_as_owner(open_readable_entries(rel, history, RowExclusiveLock), [&] {
-        with_spi([&] {
-            batch = find_batch(history, Max(before.reached, position), max_rows, settled);
-            result.trimmed = trim_keys(history, batch);
-            restarted = batch.to == position && has_restarted(history, position);
-        });
-    });
-    bool advances = batch.settled > position && !before.unsettled;
-    if (advances || restarted)
-        write_position(history->table, restarted ? 0 : batch.settled);
-    result.more = batch.full || restarted;
-    result.reached = restarted ? 0 : batch.to;
-    result.unsettled = !restarted && (before.unsettled || batch.unsettled);
-    if (batch.next != DT_NOEND || result.unsettled)
-        result.next = Max(batch.next == DT_NOEND ? 0 : trim_time(history, batch.next),
-                          GetCurrentTimestamp() + kHistorySweepGap);
+    else if (OidIsValid(entries.table))
+        result = trim(rel, history, &entries, before, max_rows);
     relation_close(rel, NoLock);
     return result;
 }

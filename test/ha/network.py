@@ -4,7 +4,8 @@ import pathlib
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "ha/lib"), str(TESTS / "chaos/lib")]
 
 from failovers import run  # noqa: E402
 

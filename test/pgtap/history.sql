@@ -33,7 +33,7 @@ SELECT is((SELECT version FROM page), 3::bigint, 'the version moved');
 SELECT results_eq('SELECT rel, operation, key, columns, row_count, writer, reason FROM interlock.operation_log',
     $$VALUES ('page'::regclass, 'update', '{"id": 1}'::jsonb, '{body,version}'::text[], 1::bigint, 'anna', 'load')$$, 'but logged');
 SELECT throws_ok($$SELECT interlock.restore_history('page')$$, '55000');
-SELECT results_eq('SELECT * FROM interlock.trim_history()', $$VALUES ('page'::regclass, 0::bigint)$$, 'trim_history');
+SELECT results_eq('SELECT * FROM interlock.trim_history()', $$VALUES ('page'::regclass, 0::bigint, 0)$$, 'trim_history');
 SELECT lives_ok($$SELECT interlock.disable_history('page')$$);
 SELECT throws_ok($$SELECT * FROM interlock.row_history('page', 1)$$, '55000');
 SELECT function_privs_are('interlock', 'suppress_history', ARRAY['regclass', 'text'], 'public', '{}'::text[]);

@@ -145,6 +145,26 @@ SELECT says($$SELECT interlock.guard_children('hints.invoice_line', 'hints.invoi
 SELECT says($$SELECT interlock.enable_versioning('hints.invoice')$$);
 SELECT says($$SELECT interlock.guard_children('hints.invoice_line', 'hints.invoice')$$);
 
+-- a version without an entry, and a call for a table by its name
+CREATE TABLE draft (id int PRIMARY KEY, body text, seen int);
+SELECT interlock.enable_versioning('draft'), interlock.enable_history('draft', ignore_columns => '{seen}');
+INSERT INTO draft VALUES (1, 'a');
+UPDATE draft SET seen = 2;
+UPDATE draft SET body = 'c';
+UPDATE draft SET seen = 4;
+SELECT says(format('SELECT interlock.revert_row(%L, 1, to_version => %s)', 'draft', v)) FROM unnest('{0,2,4}'::int[]) v;
+DELETE FROM draft_history;
+SELECT says($$SELECT interlock.revert_row('draft', 1, to_version => 2)$$);
+CREATE TABLE unversioned (id int PRIMARY KEY, body text);
+SELECT interlock.enable_history('unversioned');
+INSERT INTO unversioned VALUES (1, 'a'), (2, 'b');
+UPDATE unversioned SET body = 'c';
+SELECT says(format('SELECT interlock.revert_row(%L, 1, to_version => %s)', 'unversioned', v)) FROM unnest('{2,4}'::int[]) v;
+SELECT says($$SELECT * FROM interlock.rows_as_of('draft'::text, now())$$);
+SELECT says($$SELECT * FROM interlock.rows_as_of('draft'::regclass, now())$$);
+SELECT says($$SELECT * FROM interlock.rows_as_of(1, now())$$);
+SELECT says($$SELECT interlock.rows_as_of('draft'::text, now())$$);
+
 -- idempotency and writers
 SELECT says($$SELECT interlock.run_once('pay', 'k', 'now()')$$);
 SELECT says($$SELECT interlock.define_idempotency_scope('pay', 'request')$$);

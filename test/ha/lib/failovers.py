@@ -11,7 +11,7 @@ import time
 
 from history import violations
 from load import Load, stored
-from patroni_cluster import NODES, Cluster
+from patroni_cluster import NODES, Cluster, wait_for
 
 PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "cluster"
 

@@ -1,0 +1,59 @@
+// Partitions of a history table: retention drops a whole partition instead of deleting its entries
+// one by one.
+//
+// A partitioned history table is partitioned by ranges of changed_at. It has a default partition,
+// so that no entry, and with it no write of a user, fails because a partition is missing. The
+// partitions of the current period and of the next two are created ahead of time. A new partition
+// begins no earlier than the time when it is created. So the default partition has no entry that
+// belongs into the new partition, unless a clock has gone back.
+//
+// Only keep_for can be kept by dropping partitions. Then entries of the default partition alone are
+// trimmed one by one. With keep_versions, entries are trimmed one by one in all partitions.
+//
+// To create or drop a partition, the server locks the history table in mode ACCESS EXCLUSIVE.
+// The wait for this lock is short, because writers wait behind it. If it fails, the next run of the
+// sweeper tries again.
+#pragma once
+
+#include "history/history.h"
+
+namespace interlock::history {
+
+// A history table, or a partition of one.
+inline bool is_partitioned(Relation rel) {
+    return rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
+}
+
+// Whether the table can have entries: an ordinary table, or one that is partitioned by ranges of
+// changed_at alone. Runs no code of the owner.
+bool can_have_entries(Relation rel);
+
+// Opens the partition for an entry of that time, for a writer of the history table, which is open.
+// Null if there is none.
+Relation open_partition(Relation rel, TimestampTz changed_at);
+
+// Raises 55000 if the partition is no ordinary table or belongs to another role than the history
+// table, and 42501 if `event` would run code of other roles.
+void require_trusted_partition(Relation rel, Relation partition, int16 event);
+
+// The same for all partitions.
+void require_trusted_partitions(Relation rel, int16 event);
+
+// The table whose entries are trimmed one by one. InvalidOid if there is none.
+Oid table_to_trim(const History* history);
+
+// Creates the partitions that are missing now, with the current user's rights, for the owner of the
+// history table. The caller has locked this table ACCESS EXCLUSIVE. Warns of a partition that
+// cannot be created. Returns whether all were created.
+bool create_partitions(Oid history, int64 width);
+
+// Drops the partitions of the table's history that retention does not keep, and creates those that
+// are missing. Does nothing if another session has locked one of the tables. Warns of a partition
+// that cannot be created or dropped.
+struct PartitionWork {
+    int32 dropped;
+    TimestampTz next; // when there will be more to do; DT_NOEND: never
+};
+PartitionWork maintain_partitions(Oid relid);
+
+} // namespace interlock::history
