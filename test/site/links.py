@@ -38,6 +38,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attributes):
         values = dict(attributes)
         self.code += tag in ("code", "script", "style")
+        self.text += "\n" * (tag == "p")
         if "id" in values:
             self.ids.add(values["id"])
         if tag == "a" and values.get("href") is not None:
@@ -79,9 +80,9 @@ def complaints(directory: Path):
         for match in LEFT.finditer(page.text):
             yield f"{path}: as text: {page.text[match.start():match.start() + 60]!r}"
     for path in directory.rglob("*.css"):
-        for address in re.findall(r"url\(([^)]*)\)|@import ([^;]*)", path.read_text()):
-            if is_elsewhere("".join(address).strip("\"'")):
-                yield f"{path}: loads {''.join(address)}"
+        for address in re.findall(r"""(?:url\(|@import\s+["'])\s*["']?([^)"'\s]+)""", path.read_text()):
+            if is_elsewhere(address):
+                yield f"{path}: loads {address}"
 
 
 if __name__ == "__main__":
