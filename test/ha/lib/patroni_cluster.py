@@ -25,7 +25,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/operations/high-availability.md"
-EXAMPLES = ROOT / "examples/patroni"
+CALLBACK = ROOT / "examples/patroni/end_grace"
 NODES = ["node1", "node2", "node3"]
 PATIENCE = int(os.environ.get("PG_TEST_TIMEOUT_DEFAULT", 600))
 
@@ -33,6 +33,11 @@ PATIENCE = int(os.environ.get("PG_TEST_TIMEOUT_DEFAULT", 600))
 @functools.cache
 def page():
     return PAGE.read_text()
+
+
+@functools.cache
+def callback():
+    return CALLBACK.read_text()
 
 
 def configuration():
@@ -157,9 +162,11 @@ class Cluster:
             }
         )
         if self.synchronous:
-            program, _, *_ = shlex.split(settings["postgresql"]["callbacks"]["on_role_change"])
-            callback = [str(EXAMPLES / pathlib.Path(program).name), self.api(node), f"user=postgres password={self.password}"]
-            settings["postgresql"]["callbacks"]["on_role_change"] = shlex.join(callback)
+            program = directory / "end_grace"
+            program.write_text(callback())
+            program.chmod(0o755)
+            command = [str(program), self.api(node), f"user=postgres password={self.password}"]
+            settings["postgresql"]["callbacks"]["on_role_change"] = shlex.join(command)
         else:
             del settings["postgresql"]["callbacks"]
         settings["watchdog"] = {"mode": "off"}
