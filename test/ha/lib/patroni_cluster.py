@@ -32,13 +32,18 @@ from processes import children_of, command_of, send, state_of, wait_for
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/operations/high-availability.md"
 RELAY = pathlib.Path(__file__).resolve().parent / "relay.py"
-EXAMPLES = ROOT / "examples/patroni"
+CALLBACK = ROOT / "examples/patroni/end_grace"
 NODES = ["node1", "node2", "node3"]
 
 
 @functools.cache
 def page():
     return PAGE.read_text()
+
+
+@functools.cache
+def callback():
+    return CALLBACK.read_text()
 
 
 def configuration():
@@ -150,9 +155,11 @@ class Cluster:
             }
         )
         if self.synchronous:
-            program, _, *_ = shlex.split(settings["postgresql"]["callbacks"]["on_role_change"])
-            callback = [str(EXAMPLES / pathlib.Path(program).name), self.api(node), f"user=postgres password={self.password}"]
-            settings["postgresql"]["callbacks"]["on_role_change"] = shlex.join(callback)
+            program = directory / "end_grace"
+            program.write_text(callback())
+            program.chmod(0o755)
+            command = [str(program), self.api(node), f"user=postgres password={self.password}"]
+            settings["postgresql"]["callbacks"]["on_role_change"] = shlex.join(command)
         else:
             del settings["postgresql"]["callbacks"]
         settings["watchdog"] = {"mode": "off"}

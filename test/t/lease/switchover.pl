@@ -133,6 +133,33 @@ $waiter->quit;
 is(outcome('twin'), 'held', 'held: what was renewed in the grace is held');
 is(outcome('other'), 'acquired', 'held: other leases are granted');
 
+# --- The new primary crashes ----------------------------------------------------------------------------
+
+sub crash { $primary->stop('immediate'); $primary->start; }
+
+ask(q(SELECT interlock.break_lease(key, 'test') FROM interlock.leases));
+switch_over();
+crash();
+($run, $left) = confirmed('crash before the first use');
+is(end_grace($run, $left), 't', 'crash before the first use: it ends the grace');
+crash();
+is(outcome('c'), 'recovering', 'crash before the first grant: there is a grace');
+is(end_grace($run, $left), '55000', 'crash before the first grant: nobody confirms for this run');
+$_->append_conf('postgresql.conf', "interlock.lease_recovery = 'immediate'") for @nodes;
+crash();
+is(outcome('c'), 'acquired', 'cut short for this test');
+$_->append_conf('postgresql.conf', "interlock.lease_recovery = 'safe'") for @nodes;
+$_->reload for @nodes;
+switch_over();
+is(outcome('c2'), 'recovering', 'crash after the first use');
+($run, $left) = confirmed('crash after the first use');
+crash();
+is(end_grace($run, $left), '55000', 'crash after the first use: holders may have renewed before');
+is(outcome('c2'), 'recovering', 'crash after the first use: there is a grace');
+is(confirmation() =~ s/\|.*//r, $run, 'a standby confirms as often as it is asked');
+$standby->restart;
+is(confirmation(), '|', 'and not after a restart');
+
 # --- What the former primary must not confirm ----------------------------------------------------------
 
 switch_over('immediate');
