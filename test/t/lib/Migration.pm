@@ -24,8 +24,6 @@ use Test::More;
 
 our @EXPORT = qw(works);
 
-my $rounds = 10;
-
 sub begin
 {
     my ($class, $name, %replaced) = @_;
@@ -81,10 +79,11 @@ sub run
     return;
 }
 
-# start(NAME, SUB): a process of its own with a session. It ends at stop(), or when the sub dies.
+# start(NAME, SUB [, ROUNDS]): a process of its own with a session. It ends at stop(), or when the sub dies. So many rounds are
+# some more.
 sub start
 {
-    my ($page, $name, $round) = @_;
+    my ($page, $name, $round, $rounds) = @_;
     pipe(my $progress, my $report) or die "pipe: $!";
     pipe(my $told, my $tell) or die "pipe: $!";
     my $pid = fork() // die "fork: $!";
@@ -94,7 +93,7 @@ sub start
         POSIX::_exit(rounds($round, $report, $told));
     }
     close $_ for $report, $told;
-    $page->{running}{$name} = { pid => $pid, progress => $progress, tell => $tell, said => '' };
+    $page->{running}{$name} = { pid => $pid, progress => $progress, tell => $tell, said => '', rounds => $rounds // 10 };
     return $name;
 }
 
@@ -119,9 +118,10 @@ sub work
     for my $name (sort keys %{ $page->{running} })
     {
         my $process = $page->{running}{$name};
+        my $rounds = $process->{rounds};
         1 while IO::Select->new($process->{progress})->can_read(0) && hears($process);
         $process->{said} =~ s/^\.+//;
-        1 while $process->{said} =~ /^\.{0,$rounds}\z/ && hears($process);
+        1 while $process->{said} =~ /^\.*\z/ && length $process->{said} < $rounds && hears($process);
         next if $process->{said} =~ /^\.+\z/;
         $page->stop($name);
         die "$name has ended";

@@ -20,10 +20,11 @@ $page->stop('old 1', 'old 2');
 $page->run('3. When no old process is left');
 $page->work;
 
+$page->start('slow', works_as('new', 0.2), 2);
 $page->run('The way back');
 $page->start($_, works_as('old')) for 'old 3', 'old 4';
 $page->work;
-$page->stop('new 1', 'new 2');
+$page->stop('new 1', 'new 2', 'slow');
 $page->work;
 $page->stop('old 3', 'old 4');
 is($page->ask('SELECT id FROM invoice WHERE positions <> (SELECT count(*) FROM saved WHERE invoice = id)'), '', 'no position is lost');
@@ -32,13 +33,15 @@ $page->end;
 
 sub works_as
 {
-    my ($way) = @_;
+    my ($way, $pause) = @_;
     return sub {
         my ($session) = @_;
         my $id = rand() < 0.5 ? 7 : 9;
         my ($begin, $lock, $read) = $page->by($way, 7 => $id);
         works($session, $_) for $begin, $lock;
-        my (undef, undef, undef, $write, $commit) = $page->by($way, 7 => $id, ':positions' => works($session, $read));
+        my $positions = works($session, $read);
+        works($session, "SELECT pg_sleep($pause)") if $pause;
+        my (undef, undef, undef, $write, $commit) = $page->by($way, 7 => $id, ':positions' => $positions);
         works($session, $_) for $write, "INSERT INTO saved VALUES ($id, '$way')", $commit;
         return;
     };

@@ -10,6 +10,13 @@ use Test::More;
 my $page = Migration->begin('idempotency-tables');
 $page->run('The old way');
 $page->ask('CREATE SEQUENCE orders; CREATE TABLE answered (key text, response jsonb)');
+# Some of the work takes longer: a step may begin while it is done.
+$page->ask(q(ALTER FUNCTION charge(jsonb) RENAME TO charge_at_once;
+    CREATE FUNCTION charge(request jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_sleep(CASE WHEN hashtext(request->>'key') % 8 = 0 THEN 0.2 ELSE 0 END);
+        RETURN charge_at_once(request);
+    END $$));
 $page->start($_, \&old) for 'old 1', 'old 2';
 $page->work;
 

@@ -28,6 +28,7 @@ $page->start($_, works_with($_, 'redis', 'lease')) for 'both 1', 'both 2';
 $page->work;
 $page->stop('old 1', 'old 2');
 $page->run('2. When no old process is left');
+$page->work;
 $page->start($_, works_with($_, 'lease')) for 'new 1', 'new 2';
 $page->work;
 $page->stop('both 1', 'both 2');
@@ -43,7 +44,7 @@ $page->stop('both 3');
 $page->work;
 $page->stop('old 3');
 is($page->ask('SELECT pages FROM report'), $page->ask('SELECT count(*) FROM saved'), 'no work is lost');
-is($page->ask('SELECT count(DISTINCT process) FROM saved'), 8, 'all processes have worked');
+is($page->ask('SELECT count(DISTINCT left(process, 3)) FROM saved'), 3, 'all kinds have worked');
 $page->end;
 
 # Row "works" and a page that is read before it is written find two processes that work at the same time.

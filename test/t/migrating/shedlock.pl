@@ -42,7 +42,7 @@ $page->run('When no new node is left');
 $page->work;
 $page->stop('node 5', 'node 6');
 is($page->ask('SELECT name FROM report WHERE pages <> (SELECT count(*) FROM saved WHERE saved.name = report.name)'), '', 'no work is lost');
-is($page->ask('SELECT count(DISTINCT node) FROM saved'), 6, 'all nodes have worked');
+is($page->ask(q(SELECT count(DISTINCT node IN ('node 2', 'node 4')) FROM saved)), 2, 'both kinds have worked');
 $page->end;
 
 # What a node does while it has the lock: nothing but the lock keeps it from harm. Row "works" is a second witness.

@@ -20,10 +20,11 @@ $page->stop('old 1', 'old 2');
 $page->run('3. When no old process is left');
 $page->work;
 
+$page->start('slow', transfers('new', 0.2), 2);
 $page->run('The way back');
 $page->start($_, transfers('old')) for 'old 3', 'old 4';
 $page->work;
-$page->stop('new 1', 'new 2');
+$page->stop('new 1', 'new 2', 'slow');
 $page->work;
 $page->stop('old 3', 'old 4');
 is($page->ask('SELECT id FROM account WHERE balance <> 1000000 + (SELECT sum(CASE WHEN account = id THEN -1 ELSE 1 END) FROM moved)'), '', 'no transfer is lost');
@@ -33,7 +34,7 @@ $page->end;
 # From either account; the locks are taken in one order.
 sub transfers
 {
-    my ($way) = @_;
+    my ($way, $pause) = @_;
     return sub {
         my ($session) = @_;
         my @accounts = rand() < 0.5 ? (9 => 9, 10 => 10) : (9 => 10, 10 => 9);
@@ -42,7 +43,9 @@ sub transfers
         works($session, $begin);
         my $codes = works($session, $lock);
         die "codes $codes" if $codes !~ /^[01]\|[01]$/;
-        my (undef, undef, undef, @rest) = $page->by($way, @accounts, ':balance' => works($session, $read));
+        my $balance = works($session, $read);
+        works($session, "SELECT pg_sleep($pause)") if $pause;
+        my (undef, undef, undef, @rest) = $page->by($way, @accounts, ':balance' => $balance);
         works($session, $_) for "INSERT INTO moved VALUES ($accounts[1], '$way')", @rest;
         return;
     };

@@ -50,8 +50,8 @@ sub by
         works($session, 'INSERT INTO job DEFAULT VALUES') if !$lasts && rand() < 0.8;
         my $id = works($session, $take);
         return if $id !~ /^\d+$/ || !$lasts && rand() < 0.1;
-        my ($begin, $effect, $end, $commit) = ($page->by($way, "$way 1" => $name, ':id' => $id))[ 1 .. 4 ];
-        works($session, $_) for $begin, $effect;
+        my ($beat, $begin, $effect, $end, $commit) = ($page->by($way, "$way 1" => $name, ':id' => $id))[ 1 .. 5 ];
+        works($session, $_) for $beat, $begin, $effect;
         my $ended = $session->ask($end);
         works($session, $ended eq 'UPDATE 0' || $ended eq 'IL005' ? 'ROLLBACK' : $commit);
         die "$name gets $ended" if $ended !~ /^(?:UPDATE [01]|IL005|)$/;

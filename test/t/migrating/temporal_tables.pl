@@ -44,7 +44,11 @@ is($page->ask(q(SELECT count(*) FROM (SELECT operation, row_data - 'sys_period' 
     'each entry continues the one before');
 is($page->ask(q(SELECT interlock.row_as_of('product', 3, (SELECT changed_at FROM interlock.row_history('product', 3) LIMIT 1))->>'price')), 30,
     'an imported entry can be read as of its time');
+is($page->ask(q(SELECT count(*) FROM interlock.history_since('product', NULL, 1000000) WHERE id IN (SELECT id FROM product_history WHERE transaction < 0))), 0,
+    'readers of changes do not get imported entries');
 $page->run('When no reader of the new history is left');
+$page->ask('CREATE TABLE cup (id int PRIMARY KEY); CREATE TABLE cup_history (LIKE cup)');
+is($page->ask(q(SELECT interlock.enable_history('cup'); SELECT count(*) FROM cup_history1)), "\n0", 'a table that has the name stays as it is');
 $page->end;
 
 # counted(SELECT...): the values that are not found exactly as often as they were written.
