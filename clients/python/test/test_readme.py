@@ -7,6 +7,7 @@ import pathlib
 import re
 import threading
 import unittest
+from datetime import date
 
 from pg_interlock import MarkerHeld, NotEnough, StaleVersion, StateChanged
 
@@ -63,7 +64,7 @@ class ReadmeTest(unittest.TestCase):
 
     def test_a_report(self):
         page["make_report"]("2030-01-01")
-        self.assertEqual(page["nightly"]("2030-01-02").ran, True)
+        self.assertEqual(page["nightly"](date(2030, 1, 2)).ran, True)
         self.assertEqual(page["nightly"]("2030-01-02").ran, False)
         self.assertEqual(rows("SELECT body FROM report ORDER BY day"), [("report of 2030-01-01",), ("report of 2030-01-02",)])
 

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any, Generic
 
 from ..errors import MarkerLost, as_interlock_error, interlock_errors, is_lost_connection, sqlstate_of
+from ..tracing import traced
 from ..values import JsonRow, Row, from_json, to_json
 from .driver import AsyncDriver, Tx
 from .io import Event, Running
@@ -175,7 +176,8 @@ class AsyncWorker(Generic[Tx]):
     async def _work(self, job: AsyncJob[Tx]) -> None:
         beats = Running(job._beat)
         try:
-            changes = await self._handle(job)
+            with traced("interlock.job", table=self._rel):
+                changes = await self._handle(job)
             if not job._released:
                 async with job.done(changes):
                     pass

@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 
 from ..errors import Held, interlock_errors
 from ..results import Editing, LeaseInTheWay, Once, Ran, Reservation, Updated, Versioned
+from ..tracing import traced
 from ..values import Duration, JsonRow, Key, RowKey, Version, key_text, seconds, seconds_text, time_of
 from .acquire import Wanted, acquire
 from .cart import AsyncCart
@@ -89,10 +90,10 @@ class AsyncInterlock(Generic[Tx]):
     ) -> AsyncIterator[AsyncLease[Tx]]:
         """A block under a lease that is renewed at half of its ttl, and released at the end. Raises Held when the wait is over, and
         LeaseLost at the end of a block whose lease was lost."""
-        async with await self.acquire(
-            key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, capacity=capacity, name=name
-        ) as lease:
-            yield lease
+        with traced("interlock.lease", key=key_text(key)):
+            granted = self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, capacity=capacity, name=name)
+            async with await granted as lease:
+                yield lease
 
     @asynccontextmanager
     async def try_lease(
@@ -113,8 +114,9 @@ class AsyncInterlock(Generic[Tx]):
         except Held:
             yield None
             return
-        async with lease:
-            yield lease
+        with traced("interlock.lease", key=lease.key):
+            async with lease:
+                yield lease
 
     async def acquire(
         self,
@@ -153,7 +155,8 @@ class AsyncInterlock(Generic[Tx]):
     ) -> AsyncIterator[AsyncLease[Tx]]:
         """As lease(), under leases on all of the keys or on none. Two calls never wait for each other."""
         async with await self.acquire_all(keys, ttl, wait=wait, limit=limit, mode=mode, name=name) as lease:
-            yield lease
+            with traced("interlock.lease", key=lease.key):
+                yield lease
 
     async def acquire_all(
         self,
@@ -187,7 +190,8 @@ class AsyncInterlock(Generic[Tx]):
         holder = f"{name or self._name} {os.getpid()} {uuid.uuid4().hex[:8]}"
         wanted = Wanted(keys, holder, length, seconds(wait), seconds_text(at_least), mode or "exclusive", capacity)
         until = float("inf") if limit is None else seconds(limit)
-        granted = await acquire(own, tickets, wanted)
+        with traced("interlock.acquire", key=keys[0]):
+            granted = await acquire(own, tickets, wanted)
         return AsyncLease(self._driver, own, keys, holder, length, until, granted)
 
     async def lookup(self, key: Key) -> LeaseInTheWay | None:
@@ -230,7 +234,10 @@ class AsyncInterlock(Generic[Tx]):
         free. `wait` is for another call with the key, to get its result; it occupies a connection. Raises InProgress, Mismatch,
         Failed.
         """
-        return await once(self._driver, scope, key, request, work, wait, ttl)
+        with traced("interlock.once", scope=scope) as span:
+            result = await once(self._driver, scope, key, request, work, wait, ttl)
+            span.set_attribute("interlock.outcome", result.outcome)
+            return result
 
     # --- Rows ---
 
@@ -243,14 +250,16 @@ class AsyncInterlock(Generic[Tx]):
     ) -> Version:
         """Changes a row if its version is the one that was read, and returns the new one. With `base`, the row as it was read,
         columns that only one side has changed are merged. Raises StaleVersion with the row of now, NotFound."""
-        return await self._rows.save(rel, key, version, changes, base)
+        with traced("interlock.save", table=rel):
+            return await self._rows.save(rel, key, version, changes, base)
 
     async def update(
         self, rel: str, key: RowKey, change: Callable[[JsonRow], Awaitable[Mapping[str, Any] | None]], *, attempts: int = 20
     ) -> Updated:
         """Reads a row, changes it, and again if another writer was faster. For programs: a person decides after a conflict. `change`
         returns columns and their values, or None to change nothing."""
-        return await self._rows.update(rel, key, change, attempts)
+        with traced("interlock.update", table=rel):
+            return await self._rows.update(rel, key, change, attempts)
 
     def etag(self, rel: str) -> AsyncEtag:
         """What GET, PUT and DELETE of a versioned row answer, with ETag, If-Match and If-None-Match."""
@@ -340,7 +349,10 @@ class AsyncInterlock(Generic[Tx]):
         """Work that runs once for the key, across all workers, and may take long. It is claimed, and kept by a heartbeat; a worker that
         dies is taken over after `stale_after`, and the next attempt continues at the last checkpoint. Work that raises is tried again
         by the next call, as often as the scope's max_attempts says. Raises what the work raises, ClaimLost, Mismatch."""
-        return await job(self._driver, self._own()[0], scope, key, work, request, ttl, stale_after)
+        with traced("interlock.job", scope=scope) as span:
+            result = await job(self._driver, self._own()[0], scope, key, work, request, ttl, stale_after)
+            span.set_attribute("interlock.outcome", result.outcome)
+            return result
 
     async def close(self) -> None:
         """Ends our own connections. The pool stays open."""

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Generic
 
 from ..errors import MarkerLost, as_interlock_error, interlock_errors, is_lost_connection, sqlstate_of
+from ..tracing import traced
 from ..values import JsonRow, Row, from_json, to_json
 from .driver import Driver, Tx
 from .io import Event, Running
@@ -176,7 +177,8 @@ class Worker(Generic[Tx]):
     def _work(self, job: Job[Tx]) -> None:
         beats = Running(job._beat)
         try:
-            changes = self._handle(job)
+            with traced("interlock.job", table=self._rel):
+                changes = self._handle(job)
             if not job._released:
                 with job.done(changes):
                     pass

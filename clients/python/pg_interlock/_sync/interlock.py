@@ -16,6 +16,7 @@ from psycopg import Connection
 
 from ..errors import Held, interlock_errors
 from ..results import Editing, LeaseInTheWay, Once, Ran, Reservation, Updated, Versioned
+from ..tracing import traced
 from ..values import Duration, JsonRow, Key, RowKey, Version, key_text, seconds, seconds_text, time_of
 from .acquire import Wanted, acquire
 from .cart import Cart
@@ -90,8 +91,10 @@ class Interlock(Generic[Tx]):
     ) -> Iterator[Lease[Tx]]:
         """A block under a lease that is renewed at half of its ttl, and released at the end. Raises Held when the wait is over, and
         LeaseLost at the end of a block whose lease was lost."""
-        with self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, capacity=capacity, name=name) as lease:
-            yield lease
+        with traced("interlock.lease", key=key_text(key)):
+            granted = self.acquire(key, ttl, wait=wait, at_least=at_least, limit=limit, mode=mode, capacity=capacity, name=name)
+            with granted as lease:
+                yield lease
 
     @contextmanager
     def try_lease(
@@ -112,8 +115,9 @@ class Interlock(Generic[Tx]):
         except Held:
             yield None
             return
-        with lease:
-            yield lease
+        with traced("interlock.lease", key=lease.key):
+            with lease:
+                yield lease
 
     def acquire(
         self,
@@ -152,7 +156,8 @@ class Interlock(Generic[Tx]):
     ) -> Iterator[Lease[Tx]]:
         """As lease(), under leases on all of the keys or on none. Two calls never wait for each other."""
         with self.acquire_all(keys, ttl, wait=wait, limit=limit, mode=mode, name=name) as lease:
-            yield lease
+            with traced("interlock.lease", key=lease.key):
+                yield lease
 
     def acquire_all(
         self,
@@ -186,7 +191,8 @@ class Interlock(Generic[Tx]):
         holder = f"{name or self._name} {os.getpid()} {uuid.uuid4().hex[:8]}"
         wanted = Wanted(keys, holder, length, seconds(wait), seconds_text(at_least), mode or "exclusive", capacity)
         until = float("inf") if limit is None else seconds(limit)
-        granted = acquire(own, tickets, wanted)
+        with traced("interlock.acquire", key=keys[0]):
+            granted = acquire(own, tickets, wanted)
         return Lease(self._driver, own, keys, holder, length, until, granted)
 
     def lookup(self, key: Key) -> LeaseInTheWay | None:
@@ -229,7 +235,10 @@ class Interlock(Generic[Tx]):
         free. `wait` is for another call with the key, to get its result; it occupies a connection. Raises InProgress, Mismatch,
         Failed.
         """
-        return once(self._driver, scope, key, request, work, wait, ttl)
+        with traced("interlock.once", scope=scope) as span:
+            result = once(self._driver, scope, key, request, work, wait, ttl)
+            span.set_attribute("interlock.outcome", result.outcome)
+            return result
 
     # --- Rows ---
 
@@ -242,14 +251,16 @@ class Interlock(Generic[Tx]):
     ) -> Version:
         """Changes a row if its version is the one that was read, and returns the new one. With `base`, the row as it was read,
         columns that only one side has changed are merged. Raises StaleVersion with the row of now, NotFound."""
-        return self._rows.save(rel, key, version, changes, base)
+        with traced("interlock.save", table=rel):
+            return self._rows.save(rel, key, version, changes, base)
 
     def update(
         self, rel: str, key: RowKey, change: Callable[[JsonRow], Mapping[str, Any] | None], *, attempts: int = 20
     ) -> Updated:
         """Reads a row, changes it, and again if another writer was faster. For programs: a person decides after a conflict. `change`
         returns columns and their values, or None to change nothing."""
-        return self._rows.update(rel, key, change, attempts)
+        with traced("interlock.update", table=rel):
+            return self._rows.update(rel, key, change, attempts)
 
     def etag(self, rel: str) -> Etag:
         """What GET, PUT and DELETE of a versioned row answer, with ETag, If-Match and If-None-Match."""
@@ -339,7 +350,10 @@ class Interlock(Generic[Tx]):
         """Work that runs once for the key, across all workers, and may take long. It is claimed, and kept by a heartbeat; a worker that
         dies is taken over after `stale_after`, and the next attempt continues at the last checkpoint. Work that raises is tried again
         by the next call, as often as the scope's max_attempts says. Raises what the work raises, ClaimLost, Mismatch."""
-        return job(self._driver, self._own()[0], scope, key, work, request, ttl, stale_after)
+        with traced("interlock.job", scope=scope) as span:
+            result = job(self._driver, self._own()[0], scope, key, work, request, ttl, stale_after)
+            span.set_attribute("interlock.outcome", result.outcome)
+            return result
 
     def close(self) -> None:
         """Ends our own connections. The pool stays open."""
