@@ -1,6 +1,7 @@
 #include "sweeper/launcher.h"
 
 #include "server/concept.h"
+#include "server/monotonic.h"
 #include "server/scope.h"
 #include "sweeper/state.h"
 #include "sweeper/sweeper.h"
@@ -8,11 +9,11 @@
 namespace interlock::inline sweeper {
 
 constexpr int kMaxWorkers = 64;
-constexpr TimestampTz kScanInterval = 60 * USECS_PER_SEC;
-constexpr TimestampTz kRetry = USECS_PER_SEC;          // after a worker that could not start
-constexpr TimestampTz kDistrust = 600 * USECS_PER_SEC; // after one that had to be ended
-constexpr TimestampTz kLongestStart = 20 * USECS_PER_SEC;
-constexpr TimestampTz kLongestStartDistrusted = 60 * USECS_PER_SEC; // it is in nobody's way
+constexpr int64 kScanInterval = 60 * USECS_PER_SEC;
+constexpr int64 kRetry = USECS_PER_SEC;          // after a worker that could not start
+constexpr int64 kDistrust = 600 * USECS_PER_SEC; // after one that had to be ended
+constexpr int64 kLongestStart = 20 * USECS_PER_SEC;
+constexpr int64 kLongestStartDistrusted = 60 * USECS_PER_SEC; // it is in nobody's way
 
 namespace {
 
@@ -22,12 +23,13 @@ struct RunningWorker {
     BackgroundWorkerHandle* handle;
 };
 
+// Times are by monotonic_now(): a clock that is set back must not stop it.
 struct Launcher {
     RunningWorker workers[kMaxWorkers];
     int worker_count;
-    TimestampTz next_scan;
-    TimestampTz next_rescan;
-    TimestampTz no_start_before; // after the server had no slot for a worker
+    int64 next_scan;
+    int64 next_rescan;
+    int64 no_start_before; // after the server had no slot for a worker
     bool out_of_slots;
 };
 
@@ -87,10 +89,11 @@ static void forget_former_workers() {
 }
 
 // A database as pg_database has it.
-static void note_database(Form_pg_database form, TimestampTz now, bool rescan) {
+static void note_database(Form_pg_database form, bool rescan) {
     constexpr int kInvalidDatabase = -2; // left behind by an interrupted DROP DATABASE
     PgStat_StatDBEntry* statistics = rescan ? pgstat_fetch_stat_dbentry(form->oid) : nullptr;
     int64 rows = statistics != nullptr ? rows_written(statistics) : -1;
+    TimestampTz now = GetCurrentTimestamp();
     bool connectable =
         form->datallowconn && !form->datistemplate && form->datconnlimit != kInvalidDatabase;
     with_entry(form->oid, [&](DatabaseEntry* entry) {
@@ -123,7 +126,7 @@ static bool has_unknown_database() {
 // Schedules a run in every database that is new, which at the start are all, and in those that were
 // written to since their last run.
 static void scan_databases(Launcher* launcher) {
-    TimestampTz now = GetCurrentTimestamp();
+    int64 now = monotonic_now();
     if (now < launcher->next_scan && !has_unknown_database())
         return;
     bool rescan = sweeper_rescan > 0 && now >= launcher->next_rescan;
@@ -134,7 +137,7 @@ static void scan_databases(Launcher* launcher) {
     for (HeapTuple tuple; HeapTupleIsValid(tuple = systable_getnext(scan));) {
         auto* form = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple));
         present = lappend_oid(present, form->oid);
-        note_database(form, now, rescan);
+        note_database(form, rescan);
     }
     systable_endscan(scan);
     table_close(catalog, AccessShareLock);
@@ -148,9 +151,9 @@ static void scan_databases(Launcher* launcher) {
         launcher->next_scan = Min(launcher->next_scan, launcher->next_rescan);
 }
 
-// When a worker is stuck unless it has found its work by then; DT_NOEND if it has.
-static TimestampTz end_of_start(const RunningWorker& worker) {
-    TimestampTz end = DT_NOEND;
+// When a worker is stuck unless it has found its work by then; PG_INT64_MAX if it has.
+static int64 end_of_start(const RunningWorker& worker) {
+    int64 end = PG_INT64_MAX;
     with_entry(worker.database, [&](DatabaseEntry* entry) {
         if (!entry->ends_itself)
             end = entry->started_at +
@@ -162,7 +165,7 @@ static TimestampTz end_of_start(const RunningWorker& worker) {
 // A worker waits for the catalogs of its database, which the database's owner may lock for ever.
 static void end_stuck_workers(const Launcher& launcher) {
     for (int i = 0; i < launcher.worker_count; i++)
-        if (GetCurrentTimestamp() >= end_of_start(launcher.workers[i]))
+        if (monotonic_now() >= end_of_start(launcher.workers[i]))
             TerminateBackgroundWorker(launcher.workers[i].handle);
 }
 
@@ -181,8 +184,9 @@ static void reap_workers(Launcher* launcher) {
             if (!killed)
                 return;
             entry->killed_in_a_row++;
-            entry->killed_at = GetCurrentTimestamp();
-            lower_deadline(entry, earliest_start(*entry));
+            entry->killed_at = monotonic_now();
+            lower_deadline(entry,
+                           GetCurrentTimestamp() + earliest_start(*entry) - entry->killed_at);
             strlcpy(entry->last_error, "a worker was ended before it was done", kErrorBytes);
         });
         if (killed)
@@ -218,7 +222,7 @@ static int most_workers() { return Min(sweeper_workers, kMaxWorkers); }
 
 // A worker that had to be ended has occupied its slot for seconds, and the next one in its database
 // may do the same.
-static bool is_distrusted(const DatabaseEntry& entry, TimestampTz now) {
+static bool is_distrusted(const DatabaseEntry& entry, int64 now) {
     return entry.killed_at > 0 && now < entry.killed_at + kDistrust;
 }
 
@@ -231,7 +235,7 @@ static bool takes_distrusted(const Launcher& launcher) {
 }
 
 // Whether a worker could start now but for the deadline and the pause.
-static bool is_eligible(const DatabaseEntry& entry, TimestampTz now, bool with_distrusted) {
+static bool is_eligible(const DatabaseEntry& entry, int64 now, bool with_distrusted) {
     return !entry.running && entry.connectable && (with_distrusted || !is_distrusted(entry, now));
 }
 
@@ -246,9 +250,9 @@ struct DueDatabase {
 
 // The database with the earliest deadline.
 static DueDatabase next_due_database(const Launcher& launcher) {
-    TimestampTz now = GetCurrentTimestamp();
+    int64 now = monotonic_now();
     DueDatabase due = {};
-    TimestampTz earliest = now;
+    TimestampTz earliest = GetCurrentTimestamp();
     bool with_distrusted = takes_distrusted(launcher);
     with_entries([&](DatabaseEntry* entry) {
         if (is_eligible(*entry, now, with_distrusted) && now >= earliest_start(*entry) &&
@@ -273,7 +277,7 @@ static void note_slots(Launcher* launcher, bool out_of_slots) {
 }
 
 static void start_workers(Launcher* launcher) {
-    if (!sweeper_enabled || GetCurrentTimestamp() < launcher->no_start_before)
+    if (!sweeper_enabled || monotonic_now() < launcher->no_start_before)
         return;
     while (launcher->worker_count < most_workers()) {
         DueDatabase due = next_due_database(*launcher);
@@ -282,35 +286,38 @@ static void start_workers(Launcher* launcher) {
         with_entry(due.oid, [](DatabaseEntry* entry) {
             entry->running = true;
             entry->ends_itself = false;
-            entry->started_at = GetCurrentTimestamp();
+            entry->started_at = monotonic_now();
         });
         bool started = start_worker(launcher, due.oid, due.is_distrusted);
         note_slots(launcher, !started);
         if (started)
             continue;
         with_entry(due.oid, [](DatabaseEntry* entry) { entry->running = false; });
-        launcher->no_start_before = GetCurrentTimestamp() + kRetry;
+        launcher->no_start_before = monotonic_now() + kRetry;
         return;
     }
 }
 
 // Milliseconds until something is due. Ends of workers and new deadlines set the latch. A worker
-// that was ended may take a while.
+// that was ended may take a while. Deadlines are by the system's clock: if it is set ahead
+// meanwhile, the next scan finds what is due.
 static long wait_time(const Launcher& launcher) {
-    TimestampTz next = launcher.next_scan;
-    TimestampTz now = GetCurrentTimestamp();
+    int64 next = launcher.next_scan;
+    int64 now = monotonic_now();
+    TimestampTz clock = GetCurrentTimestamp();
     bool may_start = sweeper_enabled && launcher.worker_count < most_workers();
     bool with_distrusted = takes_distrusted(launcher);
     with_entries([&](DatabaseEntry* entry) {
-        if (may_start && is_eligible(*entry, now, with_distrusted))
-            next = Min(next, Max(entry->next_deadline, earliest_start(*entry)));
+        if (may_start && entry->next_deadline != DT_NOEND &&
+            is_eligible(*entry, now, with_distrusted))
+            next = Min(next, Max(now + (entry->next_deadline - clock), earliest_start(*entry)));
         return true;
     });
     if (may_start)
         next = Max(next, launcher.no_start_before);
     for (int i = 0; i < launcher.worker_count; i++)
         next = Min(next, Max(end_of_start(launcher.workers[i]), now + kRetry));
-    return TimestampDifferenceMilliseconds(now, next);
+    return static_cast<long>((Max(next - now, 0) + 999) / 1000);
 }
 
 void register_launcher() {

@@ -62,8 +62,8 @@ void wake_launcher() {
     LWLockRelease(lock);
 }
 
-TimestampTz earliest_start(const DatabaseEntry& entry) {
-    constexpr TimestampTz kStartGap = USECS_PER_SEC / 2; // between two workers in one database
+int64 earliest_start(const DatabaseEntry& entry) {
+    constexpr int64 kStartGap = USECS_PER_SEC / 2; // between two workers in one database
     constexpr int kLongestPause = 4; // times that a second is doubled after workers were killed
     if (entry.killed_in_a_row == 0)
         return entry.started_at + kStartGap;

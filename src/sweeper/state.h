@@ -20,12 +20,12 @@ struct DatabaseEntry {
     bool has_extension;        // a worker has found the extension there
     bool running;              // a worker was started and has not ended yet, as far as is known
     TimestampTz next_deadline; // of the next run; DT_NOEND: never
-    TimestampTz started_at;    // the last start of a worker
+    int64 started_at;          // the last start of a worker, by monotonic_now()
     bool ends_itself;          // that worker has found its work and limits its own life
     int killed_in_a_row;       // consecutive workers that did not finish
-    TimestampTz killed_at;     // when the end of the last of them was noticed; 0: never
-    SweepPlace stopped;        // where the last run was stopped
-    Oid table;                 // the table that the worker is sweeping
+    int64 killed_at;    // when the end of the last of them was noticed, as started_at; 0: never
+    SweepPlace stopped; // where the last run was stopped
+    Oid table;          // the table that the worker is sweeping
     LeftOut left_out;
     int64 rows_written; // the database's statistics at the last run
     int64 runs;
@@ -63,8 +63,8 @@ inline void lower_deadline(DatabaseEntry* entry, TimestampTz deadline) {
     entry->next_deadline = Min(entry->next_deadline, deadline);
 }
 
-// When the next worker may start at the earliest, once its deadline has passed.
-TimestampTz earliest_start(const DatabaseEntry& entry);
+// When the next worker may start at the earliest, once its deadline has passed, by monotonic_now().
+int64 earliest_start(const DatabaseEntry& entry);
 
 LWLock* sweeper_lock();
 HTAB* sweeper_databases();

@@ -5,4 +5,4 @@ ON = "session"
 
 def run(chaos, random):
     process, _ = chaos.load.clients[random.choice(sorted(chaos.load.clients))]
-    chaos.pause(process.pid, 0.5 + random.random() * 6)
+    chaos.pause(process.pid, 0.5 + random.random() * 9)

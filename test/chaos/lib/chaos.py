@@ -21,8 +21,8 @@ sys.path.append(str(HERE / "faults"))
 
 # Work of a client, its arguments, how many of them.
 WORKS = [
-    ("lease", {"keys": ["job/1", "job/2", "job/3", "job/4"], "ttl": 2}, 3),
-    ("lease", {"keys": ["job/5"], "ttl": 5}, 1),  # with a durable record
+    ("lease", {"keys": ["job/1", "job/2", "job/3", "job/4"], "ttl": 4}, 3),
+    ("lease", {"keys": ["job/5"], "ttl": 8}, 1),  # longer than lease_durable_after
     ("save", {}, 2),
     ("transition", {}, 2),
     ("mark", {"ttl": 2}, 2),
@@ -40,6 +40,7 @@ MISTAKES = {
     "no_reservation": "stock that does not add up",
     "no_history": "changes without one entry of history",
 }
+CRASHES = ["kill_backend", "kill_postmaster"]  # after which alone the grace matters
 
 
 def faults():
@@ -47,10 +48,12 @@ def faults():
     return {name: importlib.import_module(name) for name in names}
 
 
-def plan(on, seed):
+def plan(on, seed, mistake):
     """(pause before it, name, seed of its choices) without an end. All kinds come before one comes again."""
     choices = random.Random(f"{seed} {on}")
     names = [name for name, fault in faults().items() if fault.ON == on]
+    if mistake == "no_grace" and on == "server":
+        names = CRASHES
     while True:
         for name in choices.sample(names, len(names)):
             pause = choices.uniform(2, 6) if on == "server" else choices.uniform(0.2, 2)
@@ -71,7 +74,10 @@ class Chaos:
         for name in ("clients", "servers"):
             (directory / f"clock.{name}").write_bytes(b"\0" * 16)
         self.servers = Servers(directory, programs, self.environment("servers", clock), mistake)
-        works = [(name, arguments) for name, arguments, count in WORKS for _ in range(count)]
+        works = [(name, dict(arguments)) for name, arguments, count in WORKS for _ in range(count)]
+        if mistake == "no_grace":  # leases that are still held after a crash of a slow machine
+            for _, arguments in works[:4]:
+                arguments["ttl"] = 20
         self.load = Load(
             directory, self.servers.addresses(), works, seed=seed, impatient=0.3, mistake=mistake, proxy=self.servers.port,
             environment=self.environment("clients", clock),
@@ -129,7 +135,7 @@ class Chaos:
     def make_faults(self, on):
         made = faults()
         try:
-            for pause, name, seed in plan(on, self.seed):
+            for pause, name, seed in plan(on, self.seed, self.servers.mistake):
                 if self.over(pause) or not self.failed.empty():
                     return
                 time.sleep(pause)
@@ -140,7 +146,6 @@ class Chaos:
                     self.servers.ensure()
                     self.load.wait_for_all()
         except Exception as error:
-            error.add_note(f"fault: {name}") if hasattr(error, "add_note") else None
             self.failed.put((name, error))
 
     def over(self, pause):

@@ -42,7 +42,7 @@ max_locks_per_transaction = 10
 interlock.max_leases = 64
 interlock.key_names = 64
 interlock.max_escrow_counters = 16
-interlock.lease_durable_after = '3 s'
+interlock.lease_durable_after = '5 s'
 interlock.sweeper_rescan = '10 s'
 """
 CRASH = re.compile(r"PANIC|TRAP:|was terminated by signal (4|6|7|8|11)|runtime error:")
@@ -140,7 +140,7 @@ class Servers:
     def create(self, setup):
         settings = SETTINGS.format(archive=self.archive)
         if self.mistake == "no_grace":
-            settings += "interlock.lease_recovery = immediate\n"
+            settings += "interlock.lease_recovery = immediate\ninterlock.lease_durable_after = '30 s'\n"
         self.primary.create(settings)
         self.primary.start()
         # There is no standby yet.

@@ -12,7 +12,6 @@ SELECT interlock.enable_escrow('item', 'stock');
 CREATE TABLE sold (op text, item int, n int);
 """
 
-# A sale that gets fewer than it wants returns some first.
 ITEMS = range(1, 31)
 
 

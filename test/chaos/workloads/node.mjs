@@ -45,7 +45,7 @@ const effect = (tx, op, kind) => tx.query('INSERT INTO effect VALUES ($1, $2)', 
 const works = {
     async lease() {
         const key = `job/${1 + random(4)}`, sent = now();
-        await il.lease(key, { ttl: 2, wait: 1 }, async (lease) => {
+        await il.lease(key, { ttl: 3, wait: 1 }, async (lease) => {
             const values = { key, token: Number(lease.token) }, granted = now();
             record('acquire', sent, granted, { ...values, ttl: 0 });
             for (let n = random(8); n >= 0; n--) {
@@ -110,6 +110,7 @@ async function write(lease, { key, token }) {
 }
 
 async function unasserted(change) {
+    await sleep(random(6000));
     const client = await pool.connect();
     try {
         await client.query('BEGIN');

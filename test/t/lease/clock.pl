@@ -1,47 +1,17 @@
 # The system's clock is set back and forth by an hour while leases are held, and the machine is started anew: no
 # lease dies of it, and none is granted twice.
-#
-# The clock is that of helpers/clock.c.
 # only with --long
 
 use strict;
 use warnings;
 use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use Clock;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $directory = PostgreSQL::Test::Utils::tempdir();
-my $offset_file = "$directory/offsets";
-my $boot_file = "$directory/boot_id";
-my $library = "$directory/clock.so";
-# The file is mapped: it is written in place.
-sub write_offset
-{
-    my ($which, $seconds) = @_;
-    open(my $file, '+<:raw', $offset_file) or die;
-    sysseek($file, 8 * $which, 0) or die;
-    syswrite($file, pack('q', $seconds)) == 8 or die;
-    close($file);
-}
-
-sub set_clock { return write_offset(0, $_[0]); }
-
-my $boots = 0;
-
-sub reboot
-{
-    $boots++;
-    unlink($boot_file);
-    append_to_file($boot_file, sprintf("%08d-0000-0000-0000-000000000000\n", $boots));
-    write_offset(1, $boots % 2 * 1_000_000);
-}
-
-append_to_file($offset_file, "\0" x 16);
-reboot();
-
-system('cc', '-shared', '-fPIC', '-o', $library, "$FindBin::RealBin/../../helpers/clock.c", '-ldl') == 0 or die;
-
+my $clock = Clock->new;
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', q(
@@ -53,7 +23,7 @@ interlock.sweeper = off
 
 sub start
 {
-    local @ENV{qw(LD_PRELOAD CLOCK_OFFSETS CLOCK_BOOT_ID)} = ($library, $offset_file, $boot_file);
+    local @ENV{ $clock->names } = $clock->values;
     $node->start;
 }
 
@@ -91,7 +61,7 @@ for my $hour (1, -1)
     acquire("brief $hour", "'1 s'");
     my $waiter = $node->background_psql('postgres', on_error_stop => 0);
     my $early = $waiter->query_until(qr/asked\n/, "\\echo asked\nSELECT outcome FROM interlock.acquire_lease('brief $hour', '100 ms', wait => '1 min');\n");
-    set_clock($hour * 3600);
+    $clock->set($hour * 3600);
     is(hours(), $hour, "the clock is set by $hour hours");
     is(outcome('held') . outcome('long'), 'held' x 2, "$hour h: nothing is granted twice");
     is(is_shown('held', '0', '18 s') . is_shown('long', '18 min', '21 min'), 'tt', "$hour h: what is shown goes by the new clock");
@@ -100,7 +70,7 @@ for my $hour (1, -1)
     like($early . $waiter->query_safe('SELECT 1'), qr/^asked\nacquired\n1$/, "$hour h: what is over is over after its time: the waiter gets it");
     is(release('held', $token) . release('long', $long), 'tt', "$hour h: releases");
     $waiter->quit;
-    set_clock(0);
+    $clock->set(0);
 }
 
 # --- While it is down --------------------------------------------------------------------------------
@@ -117,8 +87,8 @@ for my $how ('fast', 'immediate')
             my $long = acquire('long', "'20 min'");
             ok($token > $largest, "$name: tokens grow");
             $node->stop($how);
-            set_clock($hour * 3600);
-            reboot() if $reboots;
+            $clock->set($hour * 3600);
+            $clock->reboot if $reboots;
             start();
             is(hours(), $hour, "$name: the clock is set");
             is(outcome('held'), $how eq 'fast' ? 'held' : 'recovering', "$name: nothing is granted twice");
@@ -128,7 +98,7 @@ for my $how ('fast', 'immediate')
             is(release('held', $token) . release('long', $long), 'tt', "$name: releases");
             $largest = acquire('next', "'100 ms', wait => '1 min'");
             cmp_ok($largest, '>', $long, "$name: what is new is granted, in the end");
-            set_clock(0);
+            $clock->set(0);
         }
     }
 }
