@@ -1,39 +1,14 @@
 #include "history/partition.h"
 
-#include "history/table.h"
-#include "server/relation_lock.h"
 #include "server/scope.h"
 #include "server/subtransaction.h"
-#include "table/own_table.h"
+#include "table/name.h"
 #include "table/plan.h"
 #include "table/restricted.h"
 
 namespace interlock::history {
 
-// How long a lock on the history table is waited for.
-constexpr const char* kLockTimeout = "100ms";
-
 constexpr int kAhead = 2; // periods after the current one
-
-namespace {
-
-// The entries of a partition: from <= changed_at < to. DT_NOBEGIN and DT_NOEND are no bounds.
-struct Range {
-    Oid partition;
-    TimestampTz from;
-    TimestampTz to;
-};
-
-// The partitions of a history table in their order, without the default partition.
-struct Ranges {
-    Range* first;
-    int count;
-    Oid fallback; // the default partition
-    const Range* begin() const { return first; }
-    const Range* end() const { return first + count; }
-};
-
-} // namespace
 
 // Read from the catalog, because the relation cache plans the expressions of the partition key.
 static bool is_partitioned_by_time(Relation rel) {
@@ -48,7 +23,7 @@ static bool is_partitioned_by_time(Relation rel) {
         return false;
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
     return attribute->atttypid == TIMESTAMPTZOID &&
-           strcmp(NameStr(attribute->attname), history_columns[kEntryChangedAt].name) == 0;
+           strcmp(NameStr(attribute->attname), "changed_at") == 0;
 }
 
 bool can_have_entries(Relation rel) {
@@ -90,7 +65,7 @@ static TimestampTz time_of_bound(PartitionBoundInfo bounds, int i) {
     return DatumGetTimestampTz(bounds->datums[i][0]);
 }
 
-static Ranges ranges_of(Relation rel) {
+Ranges ranges_of(Relation rel) {
     PartitionDesc partitions = partitions_of(rel);
     Ranges ranges = {nullptr, 0, InvalidOid};
     if (partitions->nparts == 0)
@@ -104,12 +79,6 @@ static Ranges ranges_of(Relation rel) {
     if (bounds->default_index >= 0)
         ranges.fallback = partitions->oids[bounds->default_index];
     return ranges;
-}
-
-Oid table_to_trim(const History* history) {
-    if (history->keep_versions > 0 || get_rel_relkind(history->table) != RELKIND_PARTITIONED_TABLE)
-        return history->table;
-    return get_default_partition_oid(history->table);
 }
 
 // --- Code of other roles -------------------------------------------------------------------------
@@ -155,7 +124,7 @@ static Range uncovered(Range range, const Ranges& existing) {
 }
 
 // Periods are counted from 2000-01-01 UTC.
-static TimestampTz start_of_period(int64 width, TimestampTz now) {
+TimestampTz start_of_period(int64 width, TimestampTz now) {
     int64 passed = now % width;
     return now - passed - (passed < 0 ? width : 0);
 }
@@ -166,7 +135,7 @@ static Range missing_range(const Ranges& existing, int64 width, TimestampTz now,
     return uncovered({InvalidOid, Max(from, now), from + width}, existing);
 }
 
-static bool has_missing(const Ranges& existing, int64 width, TimestampTz now) {
+bool has_missing(const Ranges& existing, int64 width, TimestampTz now) {
     if (!OidIsValid(existing.fallback))
         return true;
     for (int ahead = 0; width > 0 && ahead <= kAhead; ahead++) {
@@ -177,44 +146,17 @@ static bool has_missing(const Ranges& existing, int64 width, TimestampTz now) {
     return false;
 }
 
-static bool is_past_retention(const Range& range, const History* history, TimestampTz now) {
-    return history->keep_versions <= 0 && range.to <= now - history->keep_for;
-}
-
-static bool has_dropped(const Ranges& existing, const History* history, TimestampTz now) {
-    for (const Range& each : existing)
-        if (is_past_retention(each, history, now))
-            return true;
-    return false;
-}
-
-// When something will be missing or past retention.
-static TimestampTz next_time(const Ranges& existing, const History* history, TimestampTz now) {
-    TimestampTz next = DT_NOEND;
-    if (history->partition_by > 0)
-        next = start_of_period(history->partition_by, now) + history->partition_by;
-    for (const Range& each : existing)
-        if (history->keep_versions <= 0 && each.to < DT_NOEND - history->keep_for &&
-            each.to + history->keep_for > now)
-            next = Min(next, each.to + history->keep_for);
-    return next;
-}
-
 // --- Creating and dropping -----------------------------------------------------------------------
 
-enum class Attempted : uint8 { kDone, kLocked, kFailed };
-
-// Runs body(). An error is a warning.
+// Runs body() and returns whether it succeeded. An error is a warning. A lock that another session
+// holds is none.
 template <typename Body>
-static Attempted attempt_work(const char* what, const char* table, Body&& body) {
+static bool attempt_work(const char* what, const char* table, Body&& body) {
     ErrorData* error = attempt([&] { with_spi(body); });
-    if (error == nullptr)
-        return Attempted::kDone;
-    if (is_timeout(error))
-        return Attempted::kLocked;
-    ereport(WARNING, (errcode(error->sqlerrcode),
-                      errmsg("partition \"%s\" was not %s: %s", table, what, error->message)));
-    return Attempted::kFailed;
+    if (error != nullptr && !is_timeout(error))
+        ereport(WARNING, (errcode(error->sqlerrcode),
+                          errmsg("partition \"%s\" was not %s: %s", table, what, error->message)));
+    return error == nullptr;
 }
 
 // In UTC, for a statement.
@@ -229,7 +171,7 @@ static char* utc_text(TimestampTz time) {
     return psprintf("%s+00", text);
 }
 
-// p20260131, or p20260131T2359 for a time within the day.
+// p20260131, or p20260131t2359 for a time within the day.
 static char* label_of(TimestampTz from) {
     struct pg_tm parts;
     fsec_t fraction;
@@ -239,7 +181,7 @@ static char* label_of(TimestampTz from) {
                                      : psprintf("%st%02d%02d", day, parts.tm_hour, parts.tm_min);
 }
 
-static Attempted create_partition(Oid history, const char* label, const char* bound) {
+static bool create_partition(Oid history, const char* label, const char* bound) {
     Oid schema = get_rel_namespace(history);
     char* name = ChooseRelationName(get_rel_name(history), nullptr, label, schema, false);
     char* table = quote_qualified_identifier(get_namespace_name(schema), name);
@@ -250,13 +192,13 @@ static Attempted create_partition(Oid history, const char* label, const char* bo
     });
 }
 
-static Attempted create_range(Oid history, const Range& range) {
+static bool create_range(Oid history, const Range& range) {
     return create_partition(
         history, label_of(range.from),
         psprintf("FOR VALUES FROM ('%s') TO ('%s')", utc_text(range.from), utc_text(range.to)));
 }
 
-static Ranges current_ranges(Oid history) {
+Ranges ranges_of(Oid history) {
     Relation rel = table_open(history, NoLock);
     Ranges ranges = ranges_of(rel);
     table_close(rel, NoLock);
@@ -264,93 +206,42 @@ static Ranges current_ranges(Oid history) {
 }
 
 bool create_partitions(Oid history, int64 width) {
-    Ranges existing = current_ranges(history);
+    Ranges existing = ranges_of(history);
     bool all = true;
-    auto count = [&all](Attempted attempted) { all = all && attempted == Attempted::kDone; };
     if (!OidIsValid(existing.fallback))
-        count(create_partition(history, "default", "DEFAULT"));
+        all = create_partition(history, "default", "DEFAULT");
     TimestampTz now = GetCurrentTimestamp();
     for (int ahead = 0; width > 0 && ahead <= kAhead; ahead++) {
         Range range = missing_range(existing, width, now, ahead);
         if (range.from < range.to)
-            count(create_range(history, range));
+            all = create_range(history, range) && all;
     }
     return all;
 }
 
-// Returns whether all were dropped that retention does not keep.
-static bool drop_partitions(const History* history, int32* dropped) {
-    Ranges existing = current_ranges(history->table);
-    TimestampTz now = GetCurrentTimestamp();
-    bool all = true;
-    for (const Range& each : existing) {
-        if (!is_past_retention(each, history, now))
-            continue;
-        Attempted attempted = attempt_work("dropped", get_rel_name(each.partition), [&] {
-            run_command(psprintf("DROP TABLE %s", qualified_name(each.partition)));
-        });
-        *dropped += attempted == Attempted::kDone;
-        all = all && attempted == Attempted::kDone;
-    }
-    return all;
+bool drop_partition(Oid partition) {
+    return attempt_work("dropped", get_rel_name(partition),
+                        [&] { run_command(psprintf("DROP TABLE %s", qualified_name(partition))); });
 }
 
-// Writers wait behind this lock, so it is not waited for long.
-static bool lock_history(Oid history) {
-    ErrorData* error = attempt([&] { LockRelationOid(history, AccessExclusiveLock); });
-    if (error != nullptr && !is_timeout(error))
-        ReThrowError(error);
-    return error == nullptr;
-}
-
-// Returns whether all is done. The checks of the caller are repeated under the lock.
-static bool do_work(const History* history, Oid owner, int32* dropped) {
-    bool all = false;
-    with_settings([&] {
-        (void)set_config_option("lock_timeout", kLockTimeout, PGC_USERSET, PGC_S_SESSION,
-                                GUC_ACTION_SAVE, true, 0, false);
-        if (!lock_history(history->table) || owner_of_table(history->table) != owner)
-            return;
-        as_restricted(owner, 0, [&] {
-            all = drop_partitions(history, dropped);
-            all = create_partitions(history->table, history->partition_by) && all;
-        });
-    });
-    return all;
-}
-
-static PartitionWork maintain(Relation rel, const History* history) {
-    Relation entries = open_readable_entries(rel, history, AccessShareLock);
-    Oid owner = entries->rd_rel->relowner;
-    Ranges existing = ranges_of(entries);
-    table_close(entries, NoLock);
-    TimestampTz now = GetCurrentTimestamp();
-    PartitionWork work = {0, DT_NOEND};
-    bool all = true;
-    if (has_missing(existing, history->partition_by, now) || has_dropped(existing, history, now)) {
-        all = do_work(history, owner, &work.dropped);
-        existing = current_ranges(history->table);
-    }
-    work.next = all ? next_time(existing, history, now) : now + kHistorySweepGap;
-    return work;
-}
-
-PartitionWork maintain_partitions(Oid relid) {
-    constexpr PartitionWork kNothing = {0, DT_NOEND};
-    PartitionWork work = {0, GetCurrentTimestamp() + kHistorySweepGap};
-    if (!lock_without_waiting(relid, AccessShareLock))
-        return work;
-    Relation rel = try_relation_open(relid, NoLock);
-    if (rel == nullptr)
-        return kNothing;
-    const History* history = history_of(table_info(rel));
-    if (history == nullptr || !has_retention(history) || !has_own_entries(rel, history) ||
-        get_rel_relkind(history->table) != RELKIND_PARTITIONED_TABLE)
-        work = kNothing;
-    else if (lock_without_waiting(history->table, AccessShareLock))
-        work = maintain(rel, history);
-    relation_close(rel, NoLock);
-    return work;
+void give_to_owner(const char* table, Oid owner) {
+    if (owner != GetUserId()) // an administrator
+        run_command(psprintf("ALTER TABLE %s OWNER TO %s", table,
+                             quote_identifier(GetUserNameFromId(owner, false))));
+    char* name = quote_literal_cstr(table);
+    run_command(psprintf(
+        "SELECT pg_catalog.format('REVOKE ALL ON %%s %%s FROM %%s CASCADE', CASE c.relkind WHEN "
+        "'S' "
+        "THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::pg_catalog.regclass, CASE WHEN r.oid IS NULL "
+        "THEN 'PUBLIC' ELSE pg_catalog.quote_ident(r.rolname) END) FROM pg_catalog.pg_class c "
+        "CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a LEFT JOIN pg_catalog.pg_roles r "
+        "ON r.oid OPERATOR(pg_catalog.=) a.grantee WHERE c.oid IN (%s::pg_catalog.regclass, "
+        "pg_catalog.pg_get_serial_sequence(%s, 'id')::pg_catalog.regclass) AND a.grantee "
+        "OPERATOR(pg_catalog.<>) c.relowner GROUP BY 1",
+        name, name));
+    SPITupleTable* commands = SPI_tuptable;
+    for (uint64 i = 0, count = SPI_processed; i < count; i++)
+        run_command(SPI_getvalue(commands->vals[i], commands->tupdesc, 1));
 }
 
 } // namespace interlock::history

@@ -15,7 +15,7 @@
 // sweeper tries again.
 #pragma once
 
-#include "history/history.h"
+#include "server/server.h"
 
 namespace interlock::history {
 
@@ -39,21 +39,40 @@ void require_trusted_partition(Relation rel, Relation partition, int16 event);
 // The same for all partitions.
 void require_trusted_partitions(Relation rel, int16 event);
 
-// The table whose entries are trimmed one by one. InvalidOid if there is none.
-Oid table_to_trim(const History* history);
+// A partition with a range: from <= changed_at < to. DT_NOBEGIN and DT_NOEND are no bounds.
+struct Range {
+    Oid partition;
+    TimestampTz from;
+    TimestampTz to;
+};
+
+// The partitions of a history table in their order, and the default partition.
+struct Ranges {
+    Range* first;
+    int count;
+    Oid fallback; // InvalidOid: there is no default partition
+    const Range* begin() const { return first; }
+    const Range* end() const { return first + count; }
+};
+Ranges ranges_of(Relation rel);
+Ranges ranges_of(Oid history); // which is locked
+
+// The start of the current period. Periods are counted from 2000-01-01 UTC.
+TimestampTz start_of_period(int64 width, TimestampTz now);
+
+// Whether create_partitions() would create one.
+bool has_missing(const Ranges& existing, int64 width, TimestampTz now);
 
 // Creates the partitions that are missing now, with the current user's rights, for the owner of the
 // history table. The caller has locked this table ACCESS EXCLUSIVE. Warns of a partition that
 // cannot be created. Returns whether all were created.
 bool create_partitions(Oid history, int64 width);
 
-// Drops the partitions of the table's history that retention does not keep, and creates those that
-// are missing. Does nothing if another session has locked one of the tables. Warns of a partition
-// that cannot be created or dropped.
-struct PartitionWork {
-    int32 dropped;
-    TimestampTz next; // when there will be more to do; DT_NOEND: never
-};
-PartitionWork maintain_partitions(Oid relid);
+// Drops it. Returns false after a WARNING, or if it is locked.
+bool drop_partition(Oid partition);
+
+// Gives a history table or a partition that was just created to its owner, without default
+// privileges: those are for tables that their owner fills. Call it inside with_spi.
+void give_to_owner(const char* table, Oid owner);
 
 } // namespace interlock::history

@@ -360,24 +360,4 @@ void write_entry(Relation rel, Datum* values, bool* nulls) {
     table_close(rel, NoLock);
 }
 
-void give_to_owner(const char* table, Oid owner) {
-    if (owner != GetUserId()) // an administrator
-        run_command(psprintf("ALTER TABLE %s OWNER TO %s", table,
-                             quote_identifier(GetUserNameFromId(owner, false))));
-    char* name = quote_literal_cstr(table);
-    run_command(psprintf(
-        "SELECT pg_catalog.format('REVOKE ALL ON %%s %%s FROM %%s CASCADE', CASE c.relkind WHEN "
-        "'S' "
-        "THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::pg_catalog.regclass, CASE WHEN r.oid IS NULL "
-        "THEN 'PUBLIC' ELSE pg_catalog.quote_ident(r.rolname) END) FROM pg_catalog.pg_class c "
-        "CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a LEFT JOIN pg_catalog.pg_roles r "
-        "ON r.oid OPERATOR(pg_catalog.=) a.grantee WHERE c.oid IN (%s::pg_catalog.regclass, "
-        "pg_catalog.pg_get_serial_sequence(%s, 'id')::pg_catalog.regclass) AND a.grantee "
-        "OPERATOR(pg_catalog.<>) c.relowner GROUP BY 1",
-        name, name));
-    SPITupleTable* commands = SPI_tuptable;
-    for (uint64 i = 0, count = SPI_processed; i < count; i++)
-        run_command(SPI_getvalue(commands->vals[i], commands->tupdesc, 1));
-}
-
 } // namespace interlock::history

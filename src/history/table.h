@@ -85,8 +85,4 @@ Relation open_history_index(Relation rel, HistoryIndex::Leads wanted);
 // the table, it is restricted. Closes the table.
 void write_entry(Relation rel, Datum* values, bool* nulls);
 
-// Gives a table that was just created to its owner, without default privileges: those are for
-// tables that their owner fills. Call it inside with_spi.
-void give_to_owner(const char* table, Oid owner);
-
 } // namespace interlock::history

@@ -7,6 +7,7 @@
 
 #include "history/history.h"
 #include "history/partition.h"
+#include "history/retention.h"
 #include "server/arguments.h"
 #include "server/relation_lock.h"
 #include "server/result_row.h"

@@ -23,7 +23,15 @@ my $ranges = q(SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.
     WHERE i.inhparent = 'doc_history'::regclass AND pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
     ORDER BY pg_get_expr(c.relpartbound, c.oid));
 sub is_there { return sql("SELECT to_regclass('$_[0]') IS NOT NULL"); }
-sub write_entry { return sql('UPDATE doc SET n = n + 1'); }
+
+sub turn_sweeper
+{
+    my ($value) = @_;
+    $node->append_conf('postgresql.conf', "interlock.sweeper = $value");
+    $node->reload;
+    $node->poll_query_until('postgres', "SELECT (state = 'off') = ('$value' = 'off') FROM interlock.sweeper WHERE database = current_database()")
+        or die "the sweeper is not $value";
+}
 
 sql(q(CREATE TABLE doc (id int PRIMARY KEY, n int);
     SELECT interlock.enable_history('doc', keep_for => '4 seconds', partition_by => '2 seconds');
@@ -46,13 +54,11 @@ sql('SELECT interlock_internal.wake_sweeper()');
 ok($node->poll_query_until('postgres', "SELECT to_regclass('$first') IS NULL"), 'then the sweeper drops it');
 ok($node->poll_query_until('postgres', "SELECT count(*) >= 2 FROM ($ranges) r"), 'and has created the partitions of later periods');
 is(sql('SELECT last_error IS NULL FROM interlock.sweeper WHERE database = current_database()'), 't', 'nothing has failed');
-write_entry();
+sql('UPDATE doc SET n = n + 1');
 
 # --- A prepared transaction -----------------------------------------------------------------------------------------------
 
-$node->append_conf('postgresql.conf', 'interlock.sweeper = off');
-$node->reload;
-ok($node->poll_query_until('postgres', q(SELECT state = 'off' FROM interlock.sweeper WHERE database = current_database())), 'without the sweeper');
+turn_sweeper('off');
 sql(q(CREATE TABLE kept (id int PRIMARY KEY);
     SELECT interlock.enable_history('kept', keep_for => '90 days', partition_by => '30 days');
     CREATE TABLE old PARTITION OF kept_history FOR VALUES FROM ('2001-01-01') TO ('2001-02-01');
@@ -60,8 +66,7 @@ sql(q(CREATE TABLE kept (id int PRIMARY KEY);
 is(sql(q(SELECT dropped_partitions FROM interlock.trim_history('kept'))), 0, 'a prepared transaction keeps the partitions');
 sql(q(COMMIT PREPARED 'p'));
 is(sql(q(SELECT dropped_partitions FROM interlock.trim_history('kept'))), 1, 'until it is committed');
-$node->append_conf('postgresql.conf', 'interlock.sweeper = on');
-$node->reload;
+turn_sweeper('on');
 
 # --- Dump and restore -----------------------------------------------------------------------------------------------------
 
@@ -87,6 +92,7 @@ $subscriber->start;
 $node->command_ok(['pg_dump', '-s', '-f', "$dump.sql", $node->connstr('postgres')], 'the schema is dumped');
 $subscriber->command_ok(['psql', '-q', '-X', '-v', 'ON_ERROR_STOP=1', '-f', "$dump.sql", $subscriber->connstr('postgres')], 'a subscriber has it');
 # a partition that the subscriber does not have
+turn_sweeper('off');
 sql(q(CREATE TABLE newer PARTITION OF kept_history FOR VALUES FROM ('2002-01-01') TO ('2002-02-01');
     CREATE PUBLICATION kept FOR TABLE kept, kept_history WITH (publish_via_partition_root = true)));
 my $publisher = $node->connstr('postgres') =~ s/'/''/gr;
