@@ -78,6 +78,7 @@ INSERT INTO calls VALUES
     ('reserve_many', 'ttl', '(''[{"rel": "thing", "key": 1, "column": "stock", "amount": 1}]'', %s)'),
     ('reserve_many', 'wait', '(''[{"rel": "thing", "key": 1, "column": "stock", "amount": 1}]'', 900, wait => %s)'),
     ('extend_reservation', 'ttl', '(1, %s)'), ('enable_history', 'keep_for', '(''fresh'', keep_for => %s)'),
+    ('enable_history', 'partition_by', '(''fresh'', keep_for => 60, partition_by => %s)'), ('end_grace', 'time_left', '(''why'', 1, %s)'),
     ('define_idempotency_scope', 'ttl', '(''other'', ttl => %s)'), ('define_idempotency_scope', 'stale_after', '(''other'', stale_after => %s)'),
     ('idempotency_claim', 'wait', '(''seconds'', ''k'', wait => %s)'), ('idempotency_claim', 'ttl', '(''seconds'', ''k'', ttl => %s)'),
     ('idempotency_claim', 'stale_after', '(''seconds'', ''k'', stale_after => %s)'), ('run_once', 'wait', '(''seconds'', ''k'', ''pg_temp.command(jsonb)'', wait => %s)');
@@ -86,8 +87,8 @@ SELECT is_empty(format($$SELECT form, error FROM unnest(%L::text[]) form CROSS J
     ARRAY['-1', '-0.5', '-9e18::bigint', '''-1''', '''-1 s''', 'interval ''-1 s''', '1e18', '''1e18''', '''NaN''', '''Infinity''', '''NaN''::float8', '''NaN''::real',
           '''NaN''::numeric', '''Infinity''::float8', '''-Infinity''::float8', '''-Infinity''::numeric', '1e400', 'interval ''11 years'''],
     'SELECT * FROM interlock.' || function || call), format('KEY-51: %s of %s is no negative number, nor one that is none', argument, function)) FROM calls;
-SELECT is(pg_temp.error_of('SELECT * FROM interlock.' || function || format(call, 0)), CASE WHEN argument NOT IN ('wait', 'at_least') THEN '22023 with a hint' END,
-    format('%s of %s is %s', argument, function, CASE WHEN argument IN ('wait', 'at_least') THEN 'nothing at all' ELSE 'above zero' END)) FROM calls;
+SELECT is(pg_temp.error_of('SELECT * FROM interlock.' || function || format(call, 0)), CASE WHEN argument = 'time_left' THEN '55000 with a hint' WHEN argument NOT IN ('wait', 'at_least') THEN '22023 with a hint' END,
+    format('%s of %s is %s', argument, function, CASE WHEN argument IN ('wait', 'at_least', 'time_left') THEN 'nothing at all' ELSE 'above zero' END)) FROM calls;
 SELECT is((SELECT count(*)::int FROM interlock.reservations), 2, 'what was refused has had no effect');
 
 -- How long that is
