@@ -4,9 +4,11 @@
 
 namespace interlock::escrow {
 
-// The server drops what is sent twice in a transaction.
+// The server drops what is sent twice in a transaction. A full queue of notifications must not fail
+// the call that returns stock.
 void notify_of_return(const KeyedRow& row, const EscrowColumn& counted) {
-    if (counted.notify == Notify::kOff)
+    constexpr double kMostUsed = 0.9;
+    if (counted.notify == Notify::kOff || !has_room_for_notifications(kMostUsed))
         return;
     const char* table = qualified_name(row.rel);
     const char* column = NameStr(counted.name);

@@ -7,7 +7,8 @@
 // Every return is sent, also while the counter has enough. At the time of the call nobody knows
 // whether somebody will be refused before the commit, and what is enough for one caller is too
 // little for another. A commit with a notification waits for the commits of others that notify. So
-// changes that take something send nothing: they are the load of a counter.
+// changes that take something send nothing: they are the load of a counter. Nothing is sent while
+// the server's queue of notifications is more than 90 % full.
 #pragma once
 
 #include "escrow/escrow.h"

@@ -3,6 +3,7 @@
 #include "lease/lease.h"
 #include "lease/ticket.h"
 #include "server/caller.h"
+#include "server/notify.h"
 #include "sweeper/deadline.h"
 
 namespace interlock::lease {
@@ -284,12 +285,6 @@ static Turn look_at_tickets(LeaseDatabase* database, int partition) {
 static void send(const Turn& turn) {
     for (int i = 0; i < turn.count; i++)
         Async_Notify(kChannel, psprintf(INT64_FORMAT, turn.numbers[i]));
-}
-
-// A full queue of notifications would fail the transaction. To ask how full it is removes what all
-// listeners have read, which nothing else does while it is full.
-static bool has_room_for_notifications(double most_used) {
-    return DatumGetFloat8(DirectFunctionCall1(pg_notification_queue_usage, 0)) < most_used;
 }
 
 static bool can_notify_here() {

@@ -34,4 +34,8 @@ Notify notify_argument(const Arguments& arguments, int n) {
     return notify;
 }
 
+bool has_room_for_notifications(double most_used) {
+    return DatumGetFloat8(DirectFunctionCall1(pg_notification_queue_usage, 0)) < most_used;
+}
+
 } // namespace interlock::inline server

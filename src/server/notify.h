@@ -25,4 +25,9 @@ bool parse_notify(const char* name, Notify* notify);
 // Argument n: 'off', 'on' or 'full', or a boolean. Raises 22023 for other values.
 Notify notify_argument(const Arguments& arguments, int n);
 
+// Whether the server's queue of notifications is less full than this. A full queue would fail the
+// transaction. The question removes what all listeners have read, which nothing else does while the
+// queue is full.
+bool has_room_for_notifications(double most_used);
+
 } // namespace interlock::inline server

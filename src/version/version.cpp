@@ -154,7 +154,7 @@ void raise_version_conflict(Relation rel, const TableInfo* info, const Key& key,
     else if (way_back == nullptr)
         way_back =
             "Read the row again and repeat the change, or use try_versioned_update with "
-            "on_conflict => 'merge'.";
+            "on_conflict => 'merge' and the row that you read as base.";
     char* expected_json = token_to_json(kind, expected);
     char* stored_json = token_to_json(kind, stored);
     const char* shown = key_to_text(info, key);

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Server;
 use Test::More;
 
-my $node = start_server(q(max_prepared_transactions = 2));
+my $node = start_server(q(max_prepared_transactions = 2) . (qx(pg_config --version) =~ /^PostgreSQL (\d+)/ && $1 >= 17 ? "\nmax_notify_queue_pages = 64" : ''));
 sub sql { my ($sql) = @_; return $node->safe_psql('postgres', $sql); }
 
 sub error_of { my ($sql) = @_; return ($node->psql('postgres', $sql))[2]; }
@@ -93,5 +93,21 @@ is(heard(q(SELECT interlock.enable_escrow('item', 'pieces', maximum => 100); SEL
 sql(q(CREATE TABLE long (id text PRIMARY KEY, stock int NOT NULL); INSERT INTO long VALUES (repeat(chr(1), 2600), 1);
     SELECT interlock.enable_escrow('long', 'stock', notify => 'full')));
 is(heard(q(SELECT interlock.set_escrow('long', id, 'stock', 2) FROM long)), '{"table": "public.long", "key": null, "column": "stock"}', 'a key that is too long');
+
+# A full queue of notifications does not fail the return of stock
+SKIP:
+{
+    skip 'the queue of notifications is too large', 2 if $node->pg_version < 17;
+    my $sleeper = $node->background_psql('postgres');
+    $sleeper->query_safe('LISTEN x; BEGIN; SELECT 1;');
+    my $fill = q(DO $$BEGIN PERFORM pg_notify('x', repeat('x', 7000) || i) FROM generate_series(1, 20) i; END$$);
+    1 while error_of($fill) !~ /too many notifications in the NOTIFY queue/;
+    1 while error_of(q(SELECT pg_notify('x', repeat('x', 7900)))) !~ /too many notifications in the NOTIFY queue/;
+    is(error_of(q(SELECT interlock.set_escrow('long', id, 'stock', 3) FROM long)), '', 'a return while the queue is full');
+    $sleeper->query_safe('COMMIT;');
+    $sleeper->quit;
+    is(heard(q(SELECT interlock.set_escrow('long', id, 'stock', 4) FROM long)), '{"table": "public.long", "key": null, "column": "stock"}',
+        'is heard again when there is room');
+}
 $node->stop;
 done_testing();

@@ -85,6 +85,7 @@ ok($node->poll_query_until('copy', q(SELECT to_regclass('old') IS NULL FROM inte
 
 # --- A subscriber ---------------------------------------------------------------------------------------------------------
 
+turn_sweeper('off');
 my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
 $subscriber->init;
 $subscriber->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'");
@@ -92,7 +93,6 @@ $subscriber->start;
 $node->command_ok(['pg_dump', '-s', '-f', "$dump.sql", $node->connstr('postgres')], 'the schema is dumped');
 $subscriber->command_ok(['psql', '-q', '-X', '-v', 'ON_ERROR_STOP=1', '-f', "$dump.sql", $subscriber->connstr('postgres')], 'a subscriber has it');
 # a partition that the subscriber does not have
-turn_sweeper('off');
 sql(q(CREATE TABLE newer PARTITION OF kept_history FOR VALUES FROM ('2002-01-01') TO ('2002-02-01');
     CREATE PUBLICATION kept FOR TABLE kept, kept_history WITH (publish_via_partition_root = true)));
 my $publisher = $node->connstr('postgres') =~ s/'/''/gr;
