@@ -37,6 +37,15 @@ is(works($session, $expiry), 't', 'the lease is extended with the lock');
 works($session, $unlock);
 is(works($session, q(SELECT outcome FROM interlock.acquire_lease('job:monthly', '1 min'))), 'held', 'lockAtLeastFor keeps new nodes away');
 
+
+# Without usingDbTime() ShedLock inserts once, and then updates
+my $row = q((name, lock_until, locked_at, locked_by) VALUES ('NAME', timezone('utc', now()) + '1 min'::interval, timezone('utc', now()), 'node 1'));
+is($session->ask('INSERT INTO shedlock ' . $row =~ s/NAME/monthly/r), '23505', 'a lock that exists is a duplicate, as before');
+works($session, q(SELECT outcome FROM interlock.acquire_lease('job:yearly', '1 min')));
+is(works($session, 'INSERT INTO shedlock ' . $row =~ s/NAME/yearly/r), 'INSERT 0 0', 'a new name that a new node has locked is not inserted');
+is(works($session, 'INSERT INTO shedlock ' . $row =~ s/NAME/once/r), 'INSERT 0 1', 'another new name is');
+is(works($session, q(SELECT holder FROM interlock.lease_of('job:once'))), 'shedlock node 1', 'with a lease');
+
 $page->stop('node 2', 'node 4');
 $page->run('When no new node is left');
 $page->work;
