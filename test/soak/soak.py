@@ -95,11 +95,12 @@ class Session:
             pass  # it has just ended
 
     def growth(self):
-        """kB of memory and number of files, from the warm-up to the end."""
+        """kB of memory and number of files, from the warm-up to the end. Between calls the memory is smaller than within one."""
         warm = [sample for sample in self.samples if sample[0] < 0.3 * self.seconds] or self.samples[:1]
+        late = [sample for sample in self.samples if sample[0] > 0.8 * self.seconds] or self.samples[-1:]
         if not warm:
             return 0, 0
-        return self.samples[-1][1] - warm[-1][1], self.samples[-1][2] - max(files for _, _, files in warm)
+        return [min(sample[i] for sample in late) - max(sample[i] for sample in warm) for i in (1, 2)]
 
 
 def vacuum():
@@ -170,7 +171,10 @@ def left():
         **rows,
         "locks": sql(locks).fetchone()[0],
         "files of no relation": sql(files).fetchone()[0],
-        **{f"{what} in use": used for what, used in sql("SELECT what, sum(used) FROM interlock.usage GROUP BY what").fetchall()},
+        "leases": sql("SELECT count(*) FROM interlock.leases").fetchone()[0],
+        "reservations": sql("SELECT count(*) FROM interlock.reservations").fetchone()[0],
+        # Other kinds of room keep what may be used again.
+        "names of key locks": sql("SELECT coalesce(sum(used), 0) FROM interlock.usage WHERE what = 'key names'").fetchone()[0],
     }
 
 
