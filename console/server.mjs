@@ -48,6 +48,7 @@ if (help) {
 }
 const isLoopback = host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 if (!isLoopback && !password && !userHeader) end(`${host} can be reached from other machines: set CONSOLE_PASSWORD, or name the header of a proxy by --user-header`);
+if (!/^\d{1,5}$/.test(port) || Number(port) > 65535) end('--port takes a number up to 65535');
 if (userHeader !== undefined && !/^[A-Za-z0-9-]+$/.test(userHeader)) end('--user-header takes the name of a header');
 
 // --- The database ---

@@ -76,7 +76,7 @@ async function refresh({ moved = false } = {}) {
         else offline(error);
     }
     const rest = failures ? 2000 : Math.max(5000, 10 * (performance.now() - began));
-    if (!paused || failures) timer = setTimeout(refresh, rest);
+    if ((!paused || failures) && !document.hidden) timer = setTimeout(refresh, rest);
 }
 
 function show({ page, params }, answers) {

@@ -99,8 +99,8 @@ await check('the server is less than 300 lines, and the package has what it impo
     for (const name of ['server.mjs', 'queries.mjs', 'actions.mjs', 'public/index.html', 'public/app.js', 'public/pages.js', 'public/hot.js', 'public/lib.js', 'public/style.css'])
         assert.ok(names.has(name), name);
     assert.ok(!names.has('demo.mjs'));
-    const [{ dependencies }, { version }] = [`${program}/package.json`, `${process.env.ROOT}/clients/node/package.json`].map((file) => JSON.parse(readFileSync(file, 'utf8')));
-    assert.equal(dependencies['pg-interlock'], version);
+    const [{ dependencies, version: ours }, { version }] = [`${program}/package.json`, `${process.env.ROOT}/clients/node/package.json`].map((file) => JSON.parse(readFileSync(file, 'utf8')));
+    assert.deepEqual([dependencies['pg-interlock'], ours], [version, version]);
 });
 
 await check('no file writes HTML', () => {
@@ -115,6 +115,7 @@ await check('it refuses other addresses without a password or a proxy, and wrong
     };
     for (const host of ['0.0.0.0', '::', '192.0.2.1', 'example.org', '']) assert.match(run(['--host', host]).join(' '), /^2 .*set CONSOLE_PASSWORD, or name the header/, host);
     assert.match(run(['--what']).join(' '), /^2 pg-interlock-console: Unknown option/);
+    for (const port of ['x', '70000', '-1']) assert.match(run([`--port=${port}`]).join(' '), /^2 .*takes a number/, port);
     assert.match(run(['--user-header', 'a b']).join(' '), /^2 .*takes the name of a header/);
     assert.match(run(['--help']).join(' '), /^0 A console for pg_interlock/);
 });
