@@ -6,14 +6,14 @@ CREATE FUNCTION interlock_internal.list_history_findings(
 BEGIN ATOMIC
     WITH recorded AS (
         SELECT t.tgrelid, t.tgname, t.tgconstrrelid, t.arguments, c.relowner, h.relowner AS history_owner,
-               t.arguments[7:6 + n.columns] AS ignored_columns,
-               t.arguments[8 + n.columns:7 + n.columns + m.writers] AS ignored_writers,
-               t.arguments[8 + n.columns + m.writers:] AS key -- each column with its type
+               t.arguments[8:7 + n.columns] AS ignored_columns,
+               t.arguments[9 + n.columns:8 + n.columns + m.writers] AS ignored_writers,
+               t.arguments[9 + n.columns + m.writers:] AS key -- each column with its type
           FROM interlock_internal.list_own_triggers() t
           JOIN pg_class c ON c.oid = t.tgrelid
           JOIN pg_class h ON h.oid = t.tgconstrrelid
-         CROSS JOIN LATERAL (SELECT COALESCE(substring(t.arguments[6] FROM '^([0-9]{1,4}) ignored columns$')::int4, 0)) n (columns)
-         CROSS JOIN LATERAL (SELECT COALESCE(substring(t.arguments[7 + n.columns] FROM '^([0-9]{1,4}) ignored writers$')::int4, 0)) m (writers)
+         CROSS JOIN LATERAL (SELECT COALESCE(substring(t.arguments[7] FROM '^([0-9]{1,4}) ignored columns$')::int4, 0)) n (columns)
+         CROSS JOIN LATERAL (SELECT COALESCE(substring(t.arguments[8 + n.columns] FROM '^([0-9]{1,4}) ignored writers$')::int4, 0)) m (writers)
          WHERE t.kind = 'history_trigger' AND t.tgnargs > 0 AND t.tgparentid = 0)
     SELECT r.tgrelid::regclass, 'broken', 'the table has a history and no key that names one row: writes are refused',
            format('ALTER TABLE %s ADD PRIMARY KEY (%s)', r.tgrelid::regclass,
@@ -32,15 +32,16 @@ BEGIN ATOMIC
      WHERE r.relowner <> r.history_owner
     UNION ALL
     SELECT r.tgrelid::regclass, 'broken', format('column "%s" of history table %s is gone: writes are refused', c.name, r.tgconstrrelid::regclass),
-           format('SELECT interlock.disable_history(%1$L), interlock.enable_history(%1$L, %2$L, %3$L%4$s%5$s%6$s%7$s) -- into a new table',
+           format('SELECT interlock.disable_history(%1$L), interlock.enable_history(%1$L, %2$L, %3$L%4$s%5$s%6$s%7$s%8$s) -- into a new table',
                r.tgrelid::regclass, NULLIF(r.arguments[1], ''), NULLIF(r.arguments[2], ''),
                CASE WHEN r.ignored_columns <> '{}' THEN format(', ignore_columns => %L', r.ignored_columns) END,
                CASE WHEN r.ignored_writers <> '{}' THEN format(', ignore_writers => %L', r.ignored_writers) END,
                CASE WHEN r.arguments[4] IN ('notify on', 'notify full') THEN format(', notify => %L', substr(r.arguments[4], 8)) END,
-               CASE WHEN r.arguments[5] = 'record markers' THEN ', record_markers => true' END),
+               CASE WHEN r.arguments[5] = 'record markers' THEN ', record_markers => true' END,
+               CASE WHEN r.arguments[6] ~ '^([2-9]|[1-9][0-9]{1,2}) entries per whole row$' THEN format(', whole_every => %s', split_part(r.arguments[6], ' ', 1)) END),
            'history'
       FROM recorded r
-     CROSS JOIN unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from,context}'::text[]) c (name)
+     CROSS JOIN unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from,context,builds_on,distance,row_hash}'::text[]) c (name)
      WHERE NOT interlock_internal.has_column(r.tgconstrrelid, c.name)
     UNION ALL
     SELECT r.tgrelid::regclass, 'risk', format('column "%s" in ignore_columns of the history is gone: changes under another name are recorded', c.name),

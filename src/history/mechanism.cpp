@@ -24,6 +24,7 @@ static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
                         settings.ignored_writers.count);
     arguments.add("notify", notify_name(settings.notify));
     arguments.add_flag("record_markers", settings.record_markers);
+    arguments.add_number("whole_every", settings.whole_every);
     setting->arguments = arguments.finish();
     return Reading::kFound;
 }

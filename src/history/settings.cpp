@@ -22,7 +22,7 @@ static NameList read_list(const NameList& arguments, int* next) {
 }
 
 bool read_settings(const Trigger* trigger, HistorySettings* settings) {
-    constexpr int kFixed = 5; // in front of the lists
+    constexpr int kFixed = 6; // in front of the lists
     NameList arguments = arguments_from(trigger, 0);
     if (arguments.count < kFixed + 2)
         return false;
@@ -34,12 +34,14 @@ bool read_settings(const Trigger* trigger, HistorySettings* settings) {
         if (strcmp(arguments[3], kNotify[static_cast<int>(notify)]) == 0)
             settings->notify = notify;
     settings->record_markers = strcmp(arguments[4], kMarkers[1]) == 0;
+    settings->whole_every = static_cast<int32>(number_in(arguments[5]));
     int next = kFixed;
     settings->ignored_columns = read_list(arguments, &next);
     settings->ignored_writers = read_list(arguments, &next);
     next = Min(next, arguments.count);
     settings->key = {arguments.names + next, arguments.count - next};
-    return settings->keep_for <= kLongestDuration && IS_VALID_TIMESTAMP(settings->since) &&
+    return settings->keep_for <= kLongestDuration && settings->whole_every >= 1 &&
+           settings->whole_every <= kMostWholeEvery && IS_VALID_TIMESTAMP(settings->since) &&
            settings->key.count % 2 == 0 && has_arguments(trigger, trigger_arguments(*settings));
 }
 
@@ -57,6 +59,7 @@ List* trigger_arguments(const HistorySettings& settings) {
         arguments, psprintf(INT64_FORMAT " microseconds since 2000-01-01 UTC", settings.since));
     arguments = add_argument(arguments, kNotify[static_cast<int>(settings.notify)]);
     arguments = add_argument(arguments, kMarkers[settings.record_markers ? 1 : 0]);
+    arguments = add_argument(arguments, psprintf("%d entries per whole row", settings.whole_every));
     arguments = add_list(arguments, settings.ignored_columns, kLists[0]);
     arguments = add_list(arguments, settings.ignored_writers, kLists[1]);
     return add_names(arguments, settings.key);

@@ -31,6 +31,9 @@ enum EntryColumn : int {
     kEntryCommand,
     kEntryWriterFrom,
     kEntryContext,
+    kEntryBuildsOn,
+    kEntryDistance,
+    kEntryHash,
     kEntryColumns
 };
 
@@ -75,6 +78,10 @@ void load_history_table(TableInfo* info, Relation rel);
 // Opens the index that begins with that column. Null if there is none that every snapshot can use.
 // Only for a table for which has_made_columns() is true. Runs no code of the owner.
 Relation open_history_index(Relation rel, HistoryIndex::Leads wanted);
+
+// The index of keys, in the order of ids. Null as above, or if the table was altered so that it is
+// not known.
+Relation open_index_of_keys(Relation rel);
 
 // Writes an entry with these values and gives it an id. To be called as the table's owner, for an
 // INSERT that runs no code.
