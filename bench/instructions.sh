@@ -119,7 +119,7 @@ prepare() {
 TRUNCATE rows;
 INSERT INTO rows SELECT ${SPREAD} FROM generate_series(:first + 1, :last) g;
 ${BEFORE[$1]:-SELECT 0};
-VACUUM plain, triggered, versioned, document, refusing, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, repeating, conditional, ignoring, notifying, shared, own.leases, keys, interlock.idempotency;
+VACUUM plain, triggered, versioned, document, refusing, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, repeating, conditional, ignoring, notifying, wide, wide_short, shared, own.leases, keys, interlock.idempotency;
 SQL
 }
 
@@ -414,7 +414,7 @@ trigger_costs() {
 option_costs() {
     local table lines="VALUES (:id + 1000000 * (:n + 1), :id, 'x');"
     for table in machine repeating conditional; do counted state_$table "UPDATE $table SET status = 'b' WHERE id = :id AND status = 'a';"; done
-    for table in recorded ignoring notifying; do counted entry_$table "UPDATE $table SET a = a + 1 WHERE id = :id;"; done
+    for table in recorded ignoring notifying wide wide_short; do counted entry_$table "UPDATE $table SET a = a + 1 WHERE id = :id;"; done
     for table in versioned shared; do counted share_$table "UPDATE $table SET a = a + 1 WHERE id = :id AND version = :version;"; done
     for table in line unguarded_line; do counted insert_$table "INSERT INTO $table $lines"; done
     counted try_machine "SELECT (interlock.try_transition('machine', :id, 'a', 'b')).outcome;"
@@ -424,6 +424,7 @@ option_costs() {
     cost "try_transition, match of a column" try_match try_machine
     cost "history of an ignored column" entry_ignoring entry_recorded
     cost "history, notify => 'full'" entry_notifying entry_recorded
+    cost "history of 40 columns, whole_every => 16" entry_wide_short entry_wide
     cost "shared column, blind updates refused" share_shared share_versioned
     cost "INSERT of a guarded child" insert_line insert_unguarded_line
     uncounted_costs

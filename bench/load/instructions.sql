@@ -25,6 +25,18 @@ SELECT interlock.enable_history('ignoring', ignore_columns => '{a}');
 CREATE TABLE notifying (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO notifying SELECT * FROM plain;
 SELECT interlock.enable_history('notifying', notify => 'full');
+-- 40 columns. Each row has an entry on which the next one can build.
+CREATE TABLE wide (id int PRIMARY KEY, a int) WITH (fillfactor = 50);
+DO $$ BEGIN EXECUTE (SELECT 'ALTER TABLE wide ' || string_agg(format('ADD number_%1$s int DEFAULT %1$s, ADD text_%1$s text DEFAULT %2$L, '
+        'ADD amount_%1$s numeric DEFAULT %1$s.25, ADD time_%1$s timestamptz DEFAULT %3$L', g, 'some words of text ' || g, '2026-01-01'), ', ')
+    FROM generate_series(1, 10) g); END $$;
+ALTER TABLE wide DROP number_9, DROP number_10;
+INSERT INTO wide SELECT g, 0 FROM generate_series(1, 100000) g;
+CREATE TABLE wide_short (LIKE wide INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO wide_short SELECT * FROM wide;
+SELECT interlock.enable_history('wide'), interlock.enable_history('wide_short', whole_every => 16);
+UPDATE wide SET a = a + 1;
+UPDATE wide_short SET a = a + 1;
 CREATE TABLE shared (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO shared SELECT * FROM plain;
 SELECT interlock.enable_versioning('shared'), interlock.share_columns('shared', '{a}', blind_updates => 'reject');

@@ -6,14 +6,14 @@ CREATE FUNCTION interlock_internal.list_history_findings(
 BEGIN ATOMIC
     WITH recorded AS (
         SELECT t.tgrelid, t.tgname, t.tgconstrrelid, t.arguments, c.relowner, h.relowner AS history_owner,
-               t.arguments[8:7 + n.columns] AS ignored_columns,
-               t.arguments[9 + n.columns:8 + n.columns + m.writers] AS ignored_writers,
-               t.arguments[9 + n.columns + m.writers:] AS key -- each column with its type
+               t.arguments[9:8 + n.columns] AS ignored_columns,
+               t.arguments[10 + n.columns:9 + n.columns + m.writers] AS ignored_writers,
+               t.arguments[10 + n.columns + m.writers:] AS key -- each column with its type
           FROM interlock_internal.list_own_triggers() t
           JOIN pg_class c ON c.oid = t.tgrelid
           JOIN pg_class h ON h.oid = t.tgconstrrelid
-         CROSS JOIN LATERAL (SELECT COALESCE(substring(t.arguments[7] FROM '^([0-9]{1,4}) ignored columns$')::int4, 0)) n (columns)
-         CROSS JOIN LATERAL (SELECT COALESCE(substring(t.arguments[8 + n.columns] FROM '^([0-9]{1,4}) ignored writers$')::int4, 0)) m (writers)
+         CROSS JOIN LATERAL (SELECT COALESCE(substring(t.arguments[8] FROM '^([0-9]{1,4}) ignored columns$')::int4, 0)) n (columns)
+         CROSS JOIN LATERAL (SELECT COALESCE(substring(t.arguments[9 + n.columns] FROM '^([0-9]{1,4}) ignored writers$')::int4, 0)) m (writers)
          WHERE t.kind = 'history_trigger' AND t.tgnargs > 0 AND t.tgparentid = 0)
     SELECT r.tgrelid::regclass, 'broken', 'the table has a history and no key that names one row: writes are refused',
            format('ALTER TABLE %s ADD PRIMARY KEY (%s)', r.tgrelid::regclass,
@@ -38,10 +38,11 @@ BEGIN ATOMIC
                CASE WHEN r.ignored_writers <> '{}' THEN format(', ignore_writers => %L', r.ignored_writers) END,
                CASE WHEN r.arguments[4] IN ('notify on', 'notify full') THEN format(', notify => %L', substr(r.arguments[4], 8)) END,
                CASE WHEN r.arguments[5] = 'record markers' THEN ', record_markers => true' END,
-               CASE WHEN r.arguments[6] <> '' THEN format(', partition_by => %L', replace(r.arguments[6], ' a partition', '')) END),
+               CASE WHEN r.arguments[6] <> '' THEN format(', partition_by => %L', replace(r.arguments[6], ' a partition', '')) END,
+               CASE WHEN r.arguments[7] ~ '^([2-9]|[1-9][0-9]{1,2}) entries per whole row$' THEN format(', whole_every => %s', split_part(r.arguments[7], ' ', 1)) END),
            'history'
       FROM recorded r
-     CROSS JOIN unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from,context}'::text[]) c (name)
+     CROSS JOIN unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from,context,builds_on,distance,row_hash}'::text[]) c (name)
      WHERE NOT interlock_internal.has_column(r.tgconstrrelid, c.name)
     UNION ALL
     SELECT r.tgrelid::regclass, 'risk',

@@ -39,7 +39,7 @@ PG_FUNCTION_INFO_V1(enable_history);
 PG_FUNCTION_INFO_V1(disable_history);
 
 // enable_history(rel, keep_versions, keep_for, ignore_columns, ignore_writers, notify,
-// record_markers, partition_by)
+// record_markers, partition_by, whole_every)
 Datum enable_history(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     HistorySettings request = read_request(arguments);
@@ -163,6 +163,10 @@ static HistorySettings read_request(const Arguments& arguments) {
     request.record_markers = arguments.boolean(6, "record_markers");
     if (!arguments.is_null(7))
         request.partition_by = partition_argument(arguments, request);
+    request.whole_every = DatumGetInt32(arguments.required(8, "whole_every"));
+    if (request.whole_every < 1 || request.whole_every > kMostWholeEvery)
+        refuse_argument("whole_every", psprintf("must be between 1 and %d", kMostWholeEvery),
+                        "1 stores the whole row in each entry. 16 is for wide tables.");
     return request;
 }
 

@@ -10,6 +10,8 @@
 // changes nothing, or moves only the version and the marker of a row, is neither recorded nor
 // counted. With record_markers, moves of the marker are recorded.
 //
+// With whole_every, most entries of updates do not have the whole row (history/short_entry.h).
+//
 // Isolation: writers of one row exclude each other until they end. So at every level, a
 // transaction's entries for a key are consecutive in the order of ids. Within a transaction they
 // are ordered by command, then by id. Readers see the entries that their snapshot shows.

@@ -10,7 +10,7 @@ CREATE FUNCTION interlock_internal.history_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.history_trigger() IS
 'Writes an entry for each row that is inserted, updated or deleted. Created by enable_history as a constraint trigger FROM the history
-table; arguments: keep_versions, keep_for, since when the history is complete, notify, whether markers are ignored, partition_by, the number of
+table; arguments: keep_versions, keep_for, since when the history is complete, notify, whether markers are ignored, partition_by, whole_every, the number of
 ignored columns and their names, the number of ignored writers and their names, the columns of the key and their types.';
 
 CREATE FUNCTION interlock_internal.history_truncate_trigger() RETURNS trigger
@@ -20,24 +20,31 @@ COMMENT ON FUNCTION interlock_internal.history_truncate_trigger() IS
 
 CREATE FUNCTION interlock.enable_history(
     rel regclass, keep_versions integer = NULL, keep_for interlock.seconds = NULL, ignore_columns name[] = '{}', ignore_writers text[] = '{}',
-    notify text = 'off', record_markers boolean = false, partition_by interlock.seconds = NULL) RETURNS void
+    notify text = 'off', record_markers boolean = false, partition_by interlock.seconds = NULL, whole_every integer = 1) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interlock.seconds, name[], text[], text, boolean, interlock.seconds) IS
+COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interlock.seconds, name[], text[], text, boolean, interlock.seconds, integer) IS
 'Records every version of every row, for all writers, in <table>_history next to the table: a table of the same owner, who
 grants SELECT on it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
 are given; without both for ever. An UPDATE that changes nothing, or only the version, has no entry. An UPDATE that changes ignore_columns alone, and whatever a writer of ignore_writers writes (set_writer,
 or a default of grant_writer), has no entry and is summed up in operation_log; an UPDATE that moves the marker of a row alone has neither,
-unless record_markers. notify: on sends {table} once for each transaction on channel interlock_history, full {table, key} for each row.
+unless record_markers. whole_every: of so many entries of a row, one has the whole row, and the others the new values of what changed; at most 100.
+Functions that read the history return whole rows. notify: on sends {table} once for each transaction on channel interlock_history, full {table, key} for each row.
 partition_by: the history table is partitioned by changed_at. The sweeper creates a partition of this length for each period, and drops the
 partitions in which all entries are older than keep_for. It needs keep_for, and no keep_versions.
 Calling it again replaces all of these settings. A history table that disable_history left is used again.
 For the owner of the table, who needs CREATE on its schema. Waits for all users of the table (ACCESS EXCLUSIVE).
 Errors: 42501 not the owner, or no CREATE, 55000 no key, a partition, or one of its partitions has a history of its own, 42703 no such column,
 22023 keep_versions below one, keep_for or partition_by not above zero or above ten years, partition_by without keep_for, with keep_versions, below one
-second or below a hundredth of keep_for, a column of the key or the version is ignored, a name twice, more than
+second or below a hundredth of keep_for, whole_every below 1 or above 100, a column of the key or the version is ignored, a name twice, more than
 100 writers or a name that no writer can have, unknown notify, 42809 not a table, 55000 partition_by for a history table that is not partitioned, 0A000 or for a temporary table. Errors of a write: 55000 the key was dropped, or the history table
 belongs to another role; 09000 a trigger suppresses the entry, 42501 a trigger of another role; and the errors of the INSERT of the entry. The entry
 is written at every isolation level in the transaction of the write. A transaction that has sent a notification cannot be prepared (0A000).';
+
+CREATE FUNCTION interlock_internal.history_row(entries oid, id bigint, row_data jsonb, row_hash bigint) RETURNS jsonb
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.history_row(oid, bigint, jsonb, bigint) IS
+'For functions that read a history: the row of an entry, after its hash was compared. Errors: XX001 the row is not the one that was recorded, or an
+entry that it needs is gone; 42501 row security may hide that entry.';
 
 CREATE FUNCTION interlock.disable_history(rel regclass) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -26,6 +26,7 @@ static Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     arguments.add_flag("record_markers", settings.record_markers);
     arguments.add("partition_by",
                   settings.partition_by > 0 ? duration_text(settings.partition_by) : nullptr);
+    arguments.add_number("whole_every", settings.whole_every);
     setting->arguments = arguments.finish();
     return Reading::kFound;
 }

@@ -102,6 +102,8 @@ void require_trusted_partition(Relation rel, Relation partition, int16 event) {
 }
 
 void require_trusted_partitions(Relation rel, int16 event) {
+    if (!is_partitioned(rel))
+        return;
     PartitionDesc partitions = partitions_of(rel);
     for (int i = 0; i < partitions->nparts; i++) {
         Relation partition = table_open(partitions->oids[i], RowExclusiveLock);

@@ -3,6 +3,7 @@
 #include "history/read.h"
 
 #include "execution/stored_row.h"
+#include "history/short_entry.h"
 #include "marker/marker.h"
 #include "server/error.h"
 #include "server/result_row.h"
@@ -89,14 +90,14 @@ static Datum hidden_columns(const Arguments& arguments, int n, const Question& q
 }
 
 // In their order. The same transaction number can occur again after a restore into another server.
-static void write_list(Statement* statement, const char* table) {
+static void write_list(Statement* statement, Oid entries) {
     statement->add(
-        "SELECT h.version, h.changed_at, h.writer, h.operation, h.row_data, h.changed, h.before, "
+        "SELECT h.version, h.changed_at, h.writer, h.operation, %s, h.changed, h.before, "
         "h.changed_by, h.id, h.writer_from, h.context FROM (SELECT h.version, h.changed_at, "
         "h.writer, h.operation, h.row_data, h.changed, h.before, h.changed_by, h.id, "
-        "h.writer_from, h.context, h.transaction, h.command, "
+        "h.writer_from, h.context, h.builds_on, h.distance, h.row_hash, h.transaction, h.command, "
         "pg_catalog.lag(h.transaction) OVER (ORDER BY h.id) AS previous FROM %s h",
-        table);
+        whole_row_sql(entries), qualified_name(entries));
     add_entry_key(statement, statement->parameter(JSONBOID));
     statement->add(
         ") h ORDER BY pg_catalog.count(*) FILTER (WHERE (h.previous OPERATOR(pg_catalog.=) "
@@ -150,9 +151,8 @@ static void list_entries(const Question& question, Datum hidden, ReturnSetInfo* 
     with_spi([&] {
         PlanShape shape = {question.history->table, PlanKind("history_list")};
         shape.by_index = true;
-        TablePlan plan = plan_of(shape, [&](Statement* statement) {
-            write_list(statement, qualified_name(question.history->table));
-        });
+        TablePlan plan = plan_of(
+            shape, [&](Statement* statement) { write_list(statement, question.history->table); });
         Parameters parameters(1);
         parameters.add(question.entry_key);
         uint64 count = run_plan(plan, parameters);
@@ -223,7 +223,7 @@ static void write_end(Statement* statement, const End& end, const char* table, c
     add_entry_key(statement, 1);
     statement->add(
         " AND h.id OPERATOR(pg_catalog.%s) e.id AND h.transaction OPERATOR(pg_catalog.<>) "
-        "e.transaction ORDER BY h.id %s LIMIT 1), %s) ORDER BY h.command %s, h.id %s",
+        "e.transaction ORDER BY h.id %s LIMIT 1), %s) ORDER BY h.command %s, h.id %s LIMIT 1",
         end.beyond, end.order, end.nowhere, end.order, end.order);
 }
 
@@ -239,8 +239,9 @@ static Answer last_entry(const Question& question, TimestampTz at) {
             for (Oid type : {JSONBOID, TIMESTAMPTZOID, TIMESTAMPTZOID})
                 (void)statement->parameter(type);
             write_end(statement, kLast, qualified_name(table),
-                      "CASE WHEN h.operation OPERATOR(pg_catalog.=) ANY "
-                      "('{delete,moved,truncate}') THEN NULL ELSE h.row_data END",
+                      psprintf("CASE WHEN h.operation OPERATOR(pg_catalog.=) ANY "
+                               "('{delete,moved,truncate}') THEN NULL ELSE %s END",
+                               whole_row_sql(table)),
                       "h.changed_at OPERATOR(pg_catalog.<=) $2 AND "
                       "h.changed_at OPERATOR(pg_catalog.>=) $3");
         });
@@ -265,9 +266,10 @@ static Answer entry_after(const Question& question, TimestampTz at) {
             for (Oid type : {JSONBOID, TEXTARRAYOID, TIMESTAMPTZOID})
                 (void)statement->parameter(type);
             write_end(statement, kFirst, qualified_name(table),
-                      "CASE WHEN h.operation OPERATOR(pg_catalog.=) 'insert' OR h.changed "
-                      "OPERATOR(pg_catalog.&&) $2 THEN NULL ELSE h.row_data "
-                      "OPERATOR(pg_catalog.||) COALESCE(h.before, '{}') END",
+                      psprintf("CASE WHEN h.operation OPERATOR(pg_catalog.=) 'insert' OR h.changed "
+                               "OPERATOR(pg_catalog.&&) $2 THEN NULL ELSE (%s) "
+                               "OPERATOR(pg_catalog.||) COALESCE(h.before, '{}') END",
+                               whole_row_sql(table)),
                       "h.changed_at OPERATOR(pg_catalog.>) $3");
         });
         Parameters parameters(3);

@@ -11,6 +11,7 @@
 #include "execution/stored_row.h"
 #include "execution/write.h"
 #include "history/read.h"
+#include "history/short_entry.h"
 #include "server/error.h"
 #include "server/result_row.h"
 #include "server/scope.h"
@@ -117,11 +118,11 @@ static NullableDatum state_of_version(const RevertCall& call) {
         shape.subject = has_counter(call) ? 1 : 0;
         shape.by_index = true;
         TablePlan plan = plan_of(shape, [&](Statement* statement) {
-            statement->add("SELECT h.row_data FROM %s h", qualified_name(table));
+            statement->add("SELECT %s FROM %s h", whole_row_sql(table), qualified_name(table));
             add_entry_key(statement, statement->parameter(JSONBOID));
             statement->add(
                 " AND h.%s OPERATOR(pg_catalog.=) $%d AND h.operation "
-                "OPERATOR(pg_catalog.=) ANY ('{insert,update}') ORDER BY h.id DESC",
+                "OPERATOR(pg_catalog.=) ANY ('{insert,update}') ORDER BY h.id DESC LIMIT 1",
                 has_counter(call) ? "version" : "id", statement->parameter(INT8OID));
         });
         Parameters parameters(2);

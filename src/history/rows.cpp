@@ -9,6 +9,7 @@
 // Isolation: entries and rows are of one snapshot.
 
 #include "history/read.h"
+#include "history/short_entry.h"
 #include "server/error.h"
 #include "server/scope.h"
 #include "table/plan.h"
@@ -179,16 +180,18 @@ static void write_nearest(Statement* statement, const char* entries) {
 
 // Each row of the result is a row as jsonb or as it is, or neither if there was none then. The key
 // is given of a row that is not known.
-static void write_rows(Statement* statement, const char* entries, const char* table, bool only) {
+static void write_rows(Statement* statement, Oid history, const char* table, bool only) {
+    const char* entries = qualified_name(history);
+    const char* row = whole_row_sql(history);
     write_nearest(statement, entries);
     statement->add(
         "SELECT CASE WHEN n.past THEN CASE WHEN h.operation OPERATOR(pg_catalog.=) ANY "
-        "('{delete,moved,truncate}') THEN NULL ELSE h.row_data END WHEN h.operation "
+        "('{delete,moved,truncate}') THEN NULL ELSE %s END WHEN h.operation "
         "OPERATOR(pg_catalog.=) 'insert' OR h.changed OPERATOR(pg_catalog.&&) $4 THEN NULL ELSE "
-        "h.row_data OPERATOR(pg_catalog.||) COALESCE(h.before, '{}') END, NULL::%s, CASE WHEN NOT "
+        "(%s) OPERATOR(pg_catalog.||) COALESCE(h.before, '{}') END, NULL::%s, CASE WHEN NOT "
         "n.past AND n.entries OPERATOR(pg_catalog.>=) $3 THEN n.key END FROM nearest n JOIN %s h "
         "ON h.id OPERATOR(pg_catalog.=) n.id ",
-        table, entries);
+        row, row, table, entries);
     statement->add(
         "UNION ALL SELECT NULL, (r.*)::%s, NULL FROM %s%s r WHERE NOT EXISTS (SELECT FROM nearest "
         "n WHERE n.key OPERATOR(pg_catalog.=) interlock_internal.history_key_of(r.*))",
@@ -200,7 +203,7 @@ static TablePlan rows_plan(const RowsRead& read) {
     return plan_of({entries, PlanKind("history_rows")}, [&](Statement* statement) {
         for (Oid type : {TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, TEXTARRAYOID})
             (void)statement->parameter(type);
-        write_rows(statement, qualified_name(entries), qualified_name(read.rel),
+        write_rows(statement, entries, qualified_name(read.rel),
                    read.rel->rd_rel->relkind == RELKIND_RELATION);
     });
 }

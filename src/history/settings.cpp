@@ -22,7 +22,7 @@ static NameList read_list(const NameList& arguments, int* next) {
 }
 
 bool read_settings(const Trigger* trigger, HistorySettings* settings) {
-    constexpr int kFixed = 6; // in front of the lists
+    constexpr int kFixed = 7; // in front of the lists
     NameList arguments = arguments_from(trigger, 0);
     if (arguments.count < kFixed + 2)
         return false;
@@ -35,12 +35,14 @@ bool read_settings(const Trigger* trigger, HistorySettings* settings) {
             settings->notify = notify;
     settings->record_markers = strcmp(arguments[4], kMarkers[1]) == 0;
     settings->partition_by = number_in(arguments[5]);
+    settings->whole_every = static_cast<int32>(number_in(arguments[6]));
     int next = kFixed;
     settings->ignored_columns = read_list(arguments, &next);
     settings->ignored_writers = read_list(arguments, &next);
     next = Min(next, arguments.count);
     settings->key = {arguments.names + next, arguments.count - next};
     return settings->keep_for <= kLongestDuration && settings->partition_by <= kLongestDuration &&
+           settings->whole_every >= 1 && settings->whole_every <= kMostWholeEvery &&
            IS_VALID_TIMESTAMP(settings->since) && settings->key.count % 2 == 0 &&
            has_arguments(trigger, trigger_arguments(*settings));
 }
@@ -63,6 +65,7 @@ List* trigger_arguments(const HistorySettings& settings) {
         arguments, settings.partition_by <= 0
                        ? ""
                        : psprintf(INT64_FORMAT " microseconds a partition", settings.partition_by));
+    arguments = add_argument(arguments, psprintf("%d entries per whole row", settings.whole_every));
     arguments = add_list(arguments, settings.ignored_columns, kLists[0]);
     arguments = add_list(arguments, settings.ignored_writers, kLists[1]);
     return add_names(arguments, settings.key);

@@ -1,6 +1,6 @@
 // The settings of a table's history, in the arguments of its trigger:
 //
-//     keep_versions, keep_for, since, notify, markers, partition_by, ignored columns,
+//     keep_versions, keep_for, since, notify, markers, partition_by, whole_every, ignored columns,
 //     ignored writers, key
 //
 // Each list begins with its length. The key is pairs of a column and its type, up to the last
@@ -13,6 +13,9 @@
 
 namespace interlock::history {
 
+// The highest whole_every: a reader of an entry reads as many entries at most.
+constexpr int32 kMostWholeEvery = 100;
+
 struct HistorySettings {
     int32 keep_versions; // 0: all versions
     int64 keep_for;      // microseconds, 0: for ever
@@ -20,6 +23,7 @@ struct HistorySettings {
     Notify notify;
     bool record_markers; // writes that only move the marker of a row have an entry
     int64 partition_by;  // microseconds of a new partition, 0: no partitions are created
+    int32 whole_every;   // of so many entries of a row, one has the whole row; 1: all of them
     NameList ignored_columns;
     NameList ignored_writers;
     NameList key; // pairs of a column and its type

@@ -12,6 +12,7 @@
 
 #include "history/position.h"
 #include "history/read.h"
+#include "history/short_entry.h"
 #include "server/scope.h"
 #include "table/plan.h"
 
@@ -164,11 +165,11 @@ static void list_news(const News& news, int64 end, const char* position, ReturnS
     with_spi([&] {
         TablePlan plan = plan_of({table, PlanKind("history_since")}, [&](Statement* statement) {
             statement->add(
-                "SELECT h.id, h.key, h.operation, h.version, h.row_data, h.changed, h.before, "
+                "SELECT h.id, h.key, h.operation, h.version, %s, h.changed, h.before, "
                 "h.writer, h.changed_by, h.changed_at, h.transaction, h.writer_from, h.context, "
                 "p.up_to FROM %s h, (SELECT $7::pg_catalog.text, $8::pg_catalog.int8) p (up_to, "
                 "last) WHERE ",
-                qualified_name(table));
+                whole_row_sql(table), qualified_name(table));
             add_condition(statement);
             (void)statement->parameter(TEXTOID);
             (void)statement->parameter(INT8OID);

@@ -25,7 +25,10 @@ const HistoryColumn history_columns[kEntryColumns] = {
     {{"transaction", INT8OID, true}, "pg_catalog.int8 NOT NULL"},
     {{"command", INT8OID, true}, "pg_catalog.int8 NOT NULL"},
     {{"writer_from", TEXTOID, false}, "pg_catalog.text"},
-    {{"context", JSONBOID, false}, "pg_catalog.jsonb"}};
+    {{"context", JSONBOID, false}, "pg_catalog.jsonb"},
+    {{"builds_on", INT8OID, false}, "pg_catalog.int8"},
+    {{"distance", INT4OID, false}, "pg_catalog.int4"},
+    {{"row_hash", INT8OID, false}, "pg_catalog.int8"}};
 
 // Up to 16 a partition has no identity of its own.
 static bool is_made_column(Relation rel, MadeColumn column, Form_pg_attribute attribute) {
@@ -281,6 +284,21 @@ Relation open_history_index(Relation rel, HistoryIndex::Leads wanted) {
         if (is_plain_btree(index) && !index->rd_index->indcheckxmin && only_computes(index) &&
             find_leads(index, BuildIndexInfo(index), &leads) && leads == wanted &&
             is_ascending(index))
+            return index;
+        index_close(index, NoLock);
+    }
+    return nullptr;
+}
+
+Relation open_index_of_keys(Relation rel) {
+    const HistoryTable* table = history_table_of(table_info(rel));
+    if (table == nullptr)
+        return has_made_columns(rel) ? open_history_index(rel, HistoryIndex::kKeyHash) : nullptr;
+    for (int i = 0; i < table->index_count; i++) {
+        if (table->indexes[i].leads != HistoryIndex::kKeyHash)
+            continue;
+        Relation index = index_open(table->indexes[i].oid, AccessShareLock);
+        if (is_ascending(index))
             return index;
         index_close(index, NoLock);
     }

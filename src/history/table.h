@@ -33,6 +33,9 @@ enum EntryColumn : int {
     kEntryCommand,
     kEntryWriterFrom,
     kEntryContext,
+    kEntryBuildsOn,
+    kEntryDistance,
+    kEntryHash,
     kEntryColumns
 };
 
@@ -79,6 +82,10 @@ void load_history_table(TableInfo* info, Relation rel);
 // Opens the index that begins with that column. Null if there is none that every snapshot can use.
 // Only for a table for which has_made_columns() is true. Runs no code of the owner.
 Relation open_history_index(Relation rel, HistoryIndex::Leads wanted);
+
+// The index of keys, in the order of ids. Null as above, or if the table was altered so that it is
+// not known.
+Relation open_index_of_keys(Relation rel);
 
 // Writes an entry with these values into an open history table and gives it an id. Writes as the
 // table's owner and without row security. If the INSERT would run code of others that belongs to

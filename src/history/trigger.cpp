@@ -4,6 +4,7 @@
 
 #include "history/context.h"
 #include "history/notify.h"
+#include "history/short_entry.h"
 #include "history/suppression.h"
 #include "history/table.h"
 #include "marker/marker.h"
@@ -201,21 +202,23 @@ static Omission omission_of(const History* history) {
 }
 
 // A value that is equal and looks different, such as 1.0 and 1.00, is stored as it looks.
-static bool has_other_bytes(const Entry& entry, const Bitmapset* but) {
+static Bitmapset* columns_with_other_bytes(const Entry& entry, const Bitmapset* but) {
     TupleDesc columns = entry.info->columns;
+    Bitmapset* result = nullptr;
     for (int i = 0; i < columns->natts; i++) {
         AttrNumber column = i + 1;
         if (!TupleDescAttr(columns, i)->attisdropped && !bms_is_member(column, but) &&
             !same_value(TupleDescAttr(columns, i), entry.before[column], entry.row[column]))
-            return true;
+            result = bms_add_member(result, column);
     }
-    return false;
+    return result;
 }
 
 static bool changes_nothing_recorded(const Entry& entry) {
     const History* history = history_of(entry.info);
     return entry.is_update && bms_is_subset(entry.changed, history->unmoved) &&
-           !has_other_bytes(entry, bms_union(history->unmoved, history->left_out));
+           columns_with_other_bytes(entry, bms_union(history->unmoved, history->left_out)) ==
+               nullptr;
 }
 
 static ownership::WriteLine* count_row(const TableInfo* info, const char* operation,
@@ -278,15 +281,50 @@ struct EntryValues {
 
 } // namespace
 
-static void set_rows(EntryValues* values, const Entry& entry) {
-    TupleDesc columns = entry.info->columns;
-    const History* history = history_of(entry.info);
-    values->set(kEntryRow,
-                members_to_jsonb(columns, history->row_members, entry.row, JsonFor::kStorage));
-    if (!entry.is_update)
+static Datum to_jsonb(const Entry& entry, const JsonMembers& members, const RowValues& row) {
+    return members_to_jsonb(entry.info->columns, members, row, JsonFor::kStorage);
+}
+
+// A short entry if the newest one of the key has the old row (history/short_entry.h).
+static bool set_short_row(EntryValues* values, const Entry& entry, const NewestEntry& newest) {
+    uint64 hash = hash_of_row(to_jsonb(entry, history_of(entry.info)->row_members, entry.before));
+    if (hash != newest.hash)
+        return false;
+    JsonMembers members = json_members(
+        entry.info->columns, columns_with_other_bytes(entry, history_of(entry.info)->left_out));
+    Datum before = to_jsonb(entry, members, entry.before);
+    Datum after = to_jsonb(entry, members, entry.row);
+    values->set(kEntryRow, after);
+    values->set(kEntryBuildsOn, Int64GetDatum(newest.id));
+    values->set(kEntryDistance, Int32GetDatum(newest.distance + 1));
+    values->set(kEntryHash, Int64GetDatum(hash - hash_of_row(before) + hash_of_row(after)));
+    return true;
+}
+
+static void set_whole_row(EntryValues* values, const Entry& entry, bool is_followed) {
+    Datum row = to_jsonb(entry, history_of(entry.info)->row_members, entry.row);
+    values->set(kEntryRow, row);
+    if (!is_followed)
         return;
-    JsonMembers changed = json_members(columns, entry.changed);
-    values->set(kEntryBefore, members_to_jsonb(columns, changed, entry.before, JsonFor::kStorage));
+    values->set(kEntryDistance, Int32GetDatum(0));
+    values->set(kEntryHash, Int64GetDatum(hash_of_row(row)));
+}
+
+static void set_row(EntryValues* values, const Entry& entry, Relation entries, TimestampTz now) {
+    const History* history = history_of(entry.info);
+    bool is_followed =
+        history->whole_every > 1 && (entry.is_update || strcmp(entry.operation, kInsert) == 0);
+    if (is_followed && entry.is_update) {
+        NewestEntry newest = newest_entry(entries, values->values[kEntryKey], now);
+        if (may_build_on(history, newest, now) && set_short_row(values, entry, newest))
+            return;
+    }
+    set_whole_row(values, entry, is_followed);
+}
+
+static void set_changes(EntryValues* values, const Entry& entry) {
+    TupleDesc columns = entry.info->columns;
+    values->set(kEntryBefore, to_jsonb(entry, json_members(columns, entry.changed), entry.before));
     values->set(kEntryChanged, column_names(columns, entry.changed));
 }
 
@@ -301,7 +339,7 @@ static void set_writer(EntryValues* values) {
 }
 
 // Determined as the writing user.
-static EntryValues values_of(const Entry& entry, TimestampTz now) {
+static EntryValues values_of(const Entry& entry, Relation entries, TimestampTz now) {
     EntryValues values = {};
     memset(values.nulls, true, sizeof(values.nulls));
     NullableDatum version = version_of(entry);
@@ -311,7 +349,9 @@ static EntryValues values_of(const Entry& entry, TimestampTz now) {
     set_writer(&values);
     values.set(kEntryChangedBy, GetUserNameFromId(GetUserId(), false));
     values.set(kEntryOperation, entry.operation);
-    set_rows(&values, entry);
+    set_row(&values, entry, entries, now);
+    if (entry.is_update)
+        set_changes(&values, entry);
     values.set(kEntryTransaction,
                UInt64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId())));
     values.set(kEntryCommand, Int64GetDatum(entry.command));
@@ -324,8 +364,9 @@ static EntryValues values_of(const Entry& entry, TimestampTz now) {
 static void capture(const Entry& entry) {
     const History* history = history_of(entry.info);
     TimestampTz now = GetCurrentTimestamp();
-    EntryValues values = values_of(entry, now);
-    write_entry(open_entries(entry.rel, history, RowExclusiveLock), values.values, values.nulls);
+    Relation entries = open_entries(entry.rel, history, RowExclusiveLock);
+    EntryValues values = values_of(entry, entries, now);
+    write_entry(entries, values.values, values.nulls);
     if (has_retention(history))
         note_deadline(trim_time(history, now));
     if (history->notify != Notify::kOff)

@@ -4,10 +4,13 @@
 // the entries that are neither young nor among the newest. Other transactions can only add newer
 // entries meanwhile, so at least the configured number remains. The position stays behind every
 // entry that a running transaction could still write.
+//
+// A short entry that stays, and builds on one that is deleted, becomes whole in the same statement.
+// It must be the same: another entry can be committed between two statements.
 
-#include "history/history.h"
 #include "history/partition.h"
 #include "history/retention.h"
+#include "history/short_entry.h"
 #include "server/arguments.h"
 #include "server/relation_lock.h"
 #include "server/result_row.h"
@@ -151,17 +154,19 @@ static bool has_restarted(const History* history, int64 position) {
     return !is_null && DatumGetInt64(last) < position;
 }
 
-// All entries from before it are visible: every transaction that runs in this database began later.
-// When a prepared transaction began is not known.
-static TimestampTz settled_before() {
-    TimestampTz settled = GetCurrentTimestamp() - kSettled;
+// Every transaction that runs in this database, and has written, began later or then. When a
+// prepared transaction began is not known. Not later than now.
+static TimestampTz oldest_running() {
+    TimestampTz running = GetCurrentTimestamp();
+    pgstat_clear_snapshot(); // the transaction may have looked earlier
     Oid table = internal_table("history_position");
     as_owner_of(table, [&] { // whose privileges show all sessions
         with_spi([&] {
             TablePlan plan =
                 plan_of({InvalidOid, PlanKind("history_running")}, [](Statement* statement) {
                     statement->add(
-                        "SELECT LEAST((SELECT pg_catalog.min(xact_start) FROM "
+                        "SELECT LEAST((SELECT pg_catalog.min(COALESCE(xact_start, "
+                        "'-infinity')) FROM "
                         "pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND datname "
                         "OPERATOR(pg_catalog.=) pg_catalog.current_database() AND pid "
                         "OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()), (SELECT "
@@ -173,10 +178,10 @@ static TimestampTz settled_before() {
             bool is_null;
             Datum oldest = column_of(0, 1, &is_null);
             if (!is_null)
-                settled = Min(settled, DatumGetTimestampTz(oldest));
+                running = Min(running, DatumGetTimestampTz(oldest));
         });
     });
-    return settled;
+    return running;
 }
 
 // --- One batch -----------------------------------------------------------------------------------
@@ -184,24 +189,30 @@ static TimestampTz settled_before() {
 namespace {
 
 struct Batch {
-    int64 from;     // the entries after it
-    int64 to;       // up to this one
-    int64 settled;  // and none up to here can still come
-    bool unsettled; // a later one can
+    int64 from;       // the entries after it
+    int64 to;         // up to this one
+    int64 settled;    // and none up to here can still come
+    TimestampTz aged; // entries up to this time have aged
+    bool unsettled;   // a later one can
     bool full;
     TimestampTz next; // when the next entry ages, DT_NOEND if there is none
 };
 
 } // namespace
 
-static TimestampTz aged_before(const History* history) {
-    return GetCurrentTimestamp() - history->keep_for;
+// Where the newest entry of a key can be deleted, no running transaction may have built on it
+// before it aged. What ends after the snapshot of the whole transaction is not visible.
+static TimestampTz aged_before(const History* history, TimestampTz running) {
+    if (history->whole_every == 1 || history->keep_versions > 0)
+        return GetCurrentTimestamp() - history->keep_for;
+    return IsolationUsesXactSnapshot() ? DT_NOBEGIN : running - history->keep_for;
 }
 
 // As many entries as have aged, in their order.
-static Batch find_batch(const History* history, int64 from, int32 most, TimestampTz settled) {
-    Batch batch = {from, from, from, false, false, DT_NOEND};
-    TimestampTz aged = aged_before(history);
+static Batch find_batch(const History* history, int64 from, int32 most, TimestampTz running) {
+    TimestampTz aged = aged_before(history, running);
+    TimestampTz settled = Min(running, GetCurrentTimestamp() - kSettled);
+    Batch batch = {from, from, from, aged, false, false, DT_NOEND};
     TablePlan plan =
         plan_of({history->table, PlanKind("history_batch")}, [&](Statement* statement) {
             statement->add(
@@ -232,11 +243,59 @@ static Batch find_batch(const History* history, int64 from, int32 most, Timestam
     return batch;
 }
 
-// Up to the end of the batch: however many entries a key has, all batches cost the same. An entry
-// with a higher id that precedes another of its transaction does not count as newer.
-static int64 delete_surplus(const History* history, Datum key, int64 to) {
+// Adds the condition on surplus entries h of the key. They are up to the end of the batch: however
+// many entries a key has, all batches cost the same. An entry with a higher id that precedes
+// another of its transaction does not count as newer.
+static void add_surplus(Statement* statement, const History* history) {
+    add_entry_key(statement, 1);
+    statement->add(
+        " AND h.changed_at OPERATOR(pg_catalog.<=) $2 AND h.id OPERATOR(pg_catalog.<=) $3");
+    if (history->keep_versions > 0)
+        statement->add(
+            " AND h.id OPERATOR(pg_catalog.<) (SELECT pg_catalog.min(k.id) FROM kept k) AND "
+            "NOT EXISTS (SELECT FROM kept k WHERE k.transaction OPERATOR(pg_catalog.=) "
+            "h.transaction AND k.command OPERATOR(pg_catalog.<) h.command)");
+}
+
+// Of the entries that stay, at most the next one after the surplus builds on it. It keeps its
+// distance, because entries that build on it are read by older snapshots too.
+static void add_completion(Statement* statement, const History* history, const char* table) {
+    statement->add(", surplus AS MATERIALIZED (SELECT h.id FROM %s h", table);
+    add_surplus(statement, history);
+    statement->add("), completed AS (UPDATE %s h SET row_data = %s, builds_on = NULL", table,
+                   whole_row_sql(history->table));
+    add_entry_key(statement, 1);
+    statement->add(
+        " AND h.builds_on IN (SELECT s.id FROM surplus s) AND h.id NOT IN (SELECT s.id FROM "
+        "surplus s) AND h.id OPERATOR(pg_catalog.<=) COALESCE((SELECT h.id FROM %s h",
+        table);
+    add_entry_key(statement, 1);
+    statement->add(
+        " AND h.id OPERATOR(pg_catalog.>) (SELECT pg_catalog.max(s.id) FROM surplus s) "
+        "ORDER BY h.id LIMIT 1), (SELECT pg_catalog.max(s.id) FROM surplus s)))");
+}
+
+// An UPDATE needs a privilege, also when it finds nothing: without short entries there is none.
+static bool may_be_built_on(const History* history, Datum key, int64 to) {
+    PlanShape shape = {history->table, PlanKind("history_followed")};
+    shape.by_index = true;
+    TablePlan plan = plan_of(shape, [&](Statement* statement) {
+        for (Oid type : {JSONBOID, INT8OID})
+            (void)statement->parameter(type);
+        statement->add("SELECT FROM %s h", qualified_name(history->table));
+        add_entry_key(statement, 1);
+        statement->add(" AND h.id OPERATOR(pg_catalog.<=) $2 AND h.distance IS NOT NULL");
+    });
+    Parameters parameters(2);
+    parameters.add(key);
+    parameters.add(Int64GetDatum(to));
+    return run_plan(plan, parameters, 1) > 0;
+}
+
+static int64 delete_surplus(const History* history, Datum key, const Batch& batch) {
+    bool has_followers = may_be_built_on(history, key, batch.to);
     PlanShape shape = {history->table, PlanKind("history_trim")};
-    shape.subject = history->keep_versions > 0 ? 1 : 0;
+    shape.subject = (history->keep_versions > 0 ? 1 : 0) + (has_followers ? 2 : 0);
     shape.by_index = true;
     TablePlan plan = plan_of(shape, [&](Statement* statement) {
         const char* table = qualified_name(history->table);
@@ -245,20 +304,16 @@ static int64 delete_surplus(const History* history, Datum key, int64 to) {
         statement->add("WITH kept AS MATERIALIZED (SELECT h.id, h.transaction, h.command FROM %s h",
                        table);
         add_entry_key(statement, 1);
-        statement->add(" ORDER BY h.id DESC LIMIT $4) DELETE FROM %s h", table);
-        add_entry_key(statement, 1);
-        statement->add(
-            " AND h.changed_at OPERATOR(pg_catalog.<=) $2 AND h.id OPERATOR(pg_catalog.<=) $3");
-        if (history->keep_versions > 0)
-            statement->add(
-                " AND h.id OPERATOR(pg_catalog.<) (SELECT pg_catalog.min(k.id) FROM kept k) AND "
-                "NOT EXISTS (SELECT FROM kept k WHERE k.transaction OPERATOR(pg_catalog.=) "
-                "h.transaction AND k.command OPERATOR(pg_catalog.<) h.command)");
+        statement->add(" ORDER BY h.id DESC LIMIT $4)");
+        if (has_followers)
+            add_completion(statement, history, table);
+        statement->add(" DELETE FROM %s h", table);
+        add_surplus(statement, history);
     });
     Parameters parameters(4);
     parameters.add(key);
-    parameters.add(TimestampTzGetDatum(aged_before(history)));
-    parameters.add(Int64GetDatum(to));
+    parameters.add(TimestampTzGetDatum(batch.aged));
+    parameters.add(Int64GetDatum(batch.to));
     parameters.add(Int64GetDatum(history->keep_versions));
     return static_cast<int64>(run_plan(plan, parameters));
 }
@@ -284,7 +339,7 @@ static int64 trim_keys(const History* history, const Batch& batch) {
         bool is_null;
         Datum key = SPI_getbinval(keys->vals[i], keys->tupdesc, 1, &is_null);
         if (!is_null)
-            trimmed += delete_surplus(history, key, batch.to);
+            trimmed += delete_surplus(history, key, batch);
     }
     return trimmed;
 }
@@ -322,14 +377,18 @@ List* trimmed_tables() {
 // The table is locked, together with the history table.
 static Relation open_to_trim(Relation rel, const History* history, Oid table) {
     Relation entries = open_readable_entries(rel, history, RowExclusiveLock);
-    if (table == history->table) {
-        require_trusted_partitions(entries, TRIGGER_TYPE_DELETE);
-        return entries;
+    Relation trimmed = table == history->table ? entries : table_open(table, NoLock);
+    // An entry that becomes whole is updated.
+    for (int16 event : {TRIGGER_TYPE_DELETE, TRIGGER_TYPE_UPDATE}) {
+        if (trimmed == entries)
+            require_trusted_partitions(entries, event);
+        else
+            require_trusted_partition(entries, trimmed, event);
+        refuse_untrusted_triggers(trimmed, event);
     }
-    Relation partition = table_open(table, NoLock);
-    require_trusted_partition(entries, partition, TRIGGER_TYPE_DELETE);
-    table_close(entries, NoLock);
-    return partition;
+    if (trimmed != entries)
+        table_close(entries, NoLock);
+    return trimmed;
 }
 
 // A batch of `history->table` or of one of its partitions, which is `entries->table`.
@@ -337,12 +396,12 @@ static TrimResult trim(Relation rel, const History* history, const History* entr
                        const TrimResult& before, int32 max_rows) {
     TrimResult result = {0, false, before.reached, before.unsettled, DT_NOEND};
     int64 position = read_position(entries->table);
-    TimestampTz settled = settled_before();
+    TimestampTz running = oldest_running();
     Batch batch = {};
     bool restarted = false;
     deleting_as_owner(open_to_trim(rel, history, entries->table), [&] {
         with_spi([&] {
-            batch = find_batch(entries, Max(before.reached, position), max_rows, settled);
+            batch = find_batch(entries, Max(before.reached, position), max_rows, running);
             result.trimmed = trim_keys(entries, batch);
             restarted = batch.to == position && has_restarted(entries, position);
         });

@@ -69,10 +69,10 @@ SELECT is(interlock.configuration('product')#>'{marker,sweep_index}', 'true', 'a
 SELECT is(changes('{"marker": {"sweep_index": true}}'), '{}', 'so that no other is needed');
 
 -- history
-SELECT is(changes('{"history": {"keep_versions": 3, "keep_for": "30 days", "ignore_columns": ["thumbnail"], "ignore_writers": ["system"], "notify": "full", "record_markers": true}}'),
-    ARRAY['enable_history keep_versions => 3, keep_for => ''30 days'', ignore_columns => ''{thumbnail}'', ignore_writers => ''{system}'', notify => ''full'', record_markers => true'], 'history');
+SELECT is(changes('{"history": {"keep_versions": 3, "keep_for": "30 days", "ignore_columns": ["thumbnail"], "ignore_writers": ["system"], "notify": "full", "record_markers": true, "whole_every": 16}}'),
+    ARRAY['enable_history keep_versions => 3, keep_for => ''30 days'', ignore_columns => ''{thumbnail}'', ignore_writers => ''{system}'', notify => ''full'', record_markers => true, whole_every => 16'], 'history');
 SELECT is(interlock.configuration('product')->'history', '{"keep_versions": 3, "keep_for": "30 days", "ignore_columns": ["thumbnail"], "ignore_writers": ["system"], "notify": "full",
-    "record_markers": true, "partition_by": null}', 'is read');
+    "record_markers": true, "partition_by": null, "whole_every": 16}', 'is read');
 INSERT INTO product VALUES (1, 'mug');
 SELECT is(changes('{"history": null}'), ARRAY['disable_history '], 'removed');
 SELECT is((SELECT count(*) FROM product_history), 1::bigint, 'its entries stay');

@@ -10,7 +10,7 @@ INSERT INTO form VALUES
     ('transitions', 1, '{"status": {"transitions": {"draft": ["public", "gone"], "public": []}}}'),
     ('transitions', 2, '{"status": {"transitions": {}, "initial": [], "on_repeat": "reject"}, "n": {"transitions": {"2": [1, 3], "1": ["02"]}, "initial": [2, 1]}, "flag": {"transitions": {"true": [false]}}}'),
     ('marker', 1, '{}'), ('marker', 2, '{"ttl": "1 mon 1 day 1.5 s", "enforce": false, "notify": "full", "status_column": "s", "holder_column": "h", "time_column": "t", "until_column": "u", "reason_column": "r", "sweep_index": false, "take_over": "allow"}'),
-    ('history', 1, '{}'), ('history', 2, '{"keep_versions": 7, "keep_for": 0.000001, "ignore_columns": ["c", "b"], "ignore_writers": ["z", "a b"], "notify": "on", "record_markers": true}'),
+    ('history', 1, '{}'), ('history', 2, '{"keep_versions": 7, "keep_for": 0.000001, "ignore_columns": ["c", "b"], "ignore_writers": ["z", "a b"], "notify": "on", "record_markers": true, "whole_every": 100}'),
     ('ownership', 1, '{"columns": {"c": {"writer": "x", "once_changed": true}}}'), ('ownership', 2, '{"groups": [["d", "c"]]}'),
     ('ownership', 3, '{"columns": {"c": {"writer": "x y", "on_violation": "skip"}, "d": {"strategy": "merge"}, "e": {"strategy": "skip"}}, "groups": [["e", "d"], ["c", "b"]]}'),
     ('require_lease', 1, '{"t/{id}": {}}'), ('require_lease', 2, '{"all": {"columns": ["d", "c"]}, "t/{id}/{{x}}": {}}');

@@ -102,7 +102,7 @@ BEGIN
     FOREACH f IN ARRAY '{version,children,transition,initial_state,marker,marker_notify,lease,ownership,history,history_truncate}'::text[] LOOP
         FOREACH a IN ARRAY ARRAY['', $a$''$a$, $a$'id'$a$, $a$'id','maybe'$a$, $a$'status','{"a":','','allow'$a$, $a$'status','{"a": ["b"]}','','allow','{"a": {"b": 9}}'$a$, $a$'{','id'$a$,
             $a$'9223372036854775807','enforce','a','b','c','d','e'$a$, $a$'-1','enforce','a','b','c','d','e'$a$, $a$'300000000 microseconds','enforce','a','b','c','d','e'$a$, $a$'a','own:skip','b','c','own:reject'$a$, $a$'a','group','0'$a$,
-            $a$'-5','99999999999999999999','','notify off','ignore markers','99999 ignored columns'$a$, $a$'-5','99999999999999999999','x','notify full','record markers','1 ignored columns','a','1 ignored writers','b','c'$a$,
+            $a$'-5','99999999999999999999','','notify off','ignore markers', '1 entries per whole row','99999 ignored columns'$a$, $a$'-5','99999999999999999999','x','notify full','record markers', '1 entries per whole row','1 ignored columns','a','1 ignored writers','b','c'$a$,
             format('%L', repeat('x', 5000000)), format('%L,%L,%L', 'status', '{"a": ["' || repeat('b', 1200000) || '"]}', '')] LOOP
             BEGIN
                 EXECUTE format('CREATE TRIGGER %s_%s AFTER TRUNCATE ON forged EXECUTE FUNCTION interlock_internal.%s_trigger(%s)', f, md5(a), f, a);

@@ -12,7 +12,7 @@ SELECT has_table('page_history');
 SELECT has_column('public', 'page_history', c, c) FROM unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from,context}'::text[]) c;
 -- ORM-3: tools for schemas know these types, and the number is that of the transaction
 SELECT set_eq($$SELECT DISTINCT atttypid::regtype::text FROM pg_attribute WHERE attrelid = 'page_history'::regclass AND attnum > 0$$,
-    ARRAY['bigint', 'jsonb', 'text', 'text[]', 'timestamp with time zone'], 'ORM-3: types of the history table');
+    ARRAY['bigint', 'integer', 'jsonb', 'text', 'text[]', 'timestamp with time zone'], 'ORM-3: types of the history table');
 INSERT INTO page VALUES (1, 'a');
 SELECT results_eq('SELECT transaction::text::xid8 FROM page_history', 'SELECT pg_current_xact_id()', 'ORM-3: the number of the transaction');
 SELECT results_eq('SELECT pg_visible_in_snapshot(transaction::text::xid8, pg_snapshot(transaction || '':'' || transaction || '':'')) FROM page_history',

@@ -258,14 +258,14 @@ CREATE FUNCTION forge(arguments text) RETURNS text LANGUAGE plpgsql AS $$
     EXCEPTION WHEN OTHERS THEN
         RETURN SQLSTATE;
     END $$;
-SELECT is(forge($$'', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '0 ignored columns', '0 ignored writers', 'id', 'integer'$$), 'recorded', 'as it is made');
+SELECT is(forge($$'', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers', 'id', 'integer'$$), 'recorded', 'as it is made');
 SELECT is(forge(a), '39P01', a) FROM unnest(ARRAY[
     $$'', '', '0', 'id', 'integer'$$,
-    $$'', '', '0 microseconds since 2000-01-01 UTC', 'notify some', 'ignore markers', '', '0 ignored columns', '0 ignored writers', 'id', 'integer'$$,
-    $$'', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'markers', '', '0 ignored columns', '0 ignored writers', 'id', 'integer'$$,
-    $$'', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '5 ignored columns', '0 ignored writers', 'id', 'integer'$$,
-    $$'', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '-1 ignored columns', '0 ignored writers', 'id', 'integer'$$,
-    $$'', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '0 ignored columns', '99999999999999999999 ignored writers'$$]) a;
+    $$'', '', '0 microseconds since 2000-01-01 UTC', 'notify some', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers', 'id', 'integer'$$,
+    $$'', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers', 'id', 'integer'$$,
+    $$'', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '5 ignored columns', '0 ignored writers', 'id', 'integer'$$,
+    $$'', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '-1 ignored columns', '0 ignored writers', 'id', 'integer'$$,
+    $$'', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '99999999999999999999 ignored writers'$$]) a;
 
 SELECT * FROM finish();
 ROLLBACK;

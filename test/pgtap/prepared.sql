@@ -31,7 +31,7 @@ INSERT INTO documented SELECT name, types::text[], true FROM (VALUES
     ('disable_versioning', '{regclass}'),
     ('drop_transitions', '{regclass,name}'),
     ('enable_escrow', '{regclass,name,numeric,numeric,text,boolean,text}'),
-    ('enable_history', '{regclass,integer,interlock.seconds,name[],text[],text,boolean,interlock.seconds}'),
+    ('enable_history', '{regclass,integer,interlock.seconds,name[],text[],text,boolean,interlock.seconds,integer}'),
     ('enable_marker', '{regclass,interlock.seconds,boolean,text,name,name,name,name,name,boolean,text}'),
     ('enable_versioning', '{regclass,name,name[],text,text}'),
     ('escrow_check', '{regclass}'),

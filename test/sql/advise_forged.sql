@@ -24,7 +24,7 @@ CREATE FUNCTION trap(value anyelement) RETURNS bigint LANGUAGE plpgsql IMMUTABLE
 CREATE TABLE t (id int PRIMARY KEY);
 SELECT interlock.enable_versioning('t');
 CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM annas_history FOR EACH ROW
-    EXECUTE FUNCTION interlock_internal.history_trigger('', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '0 ignored columns', '0 ignored writers', 'id', 'integer');
+    EXECUTE FUNCTION interlock_internal.history_trigger('', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers', 'id', 'integer');
 RESET ROLE;
 SELECT rel FROM reused;
 SET ROLE check_mallory;
@@ -101,7 +101,7 @@ SELECT rel FROM reused ORDER BY 1;
 SET ROLE check_mallory;
 CREATE DOMAIN trapped AS jsonb CHECK (trap(VALUE) = 1);
 CREATE TABLE other (id bigint, key trapped, version text, changed_at timestamptz, writer text, changed_by text, operation text, row_data jsonb,
-    changed text[], before jsonb, transaction bigint, command bigint, writer_from text, context jsonb);
+    changed text[], before jsonb, transaction bigint, command bigint, writer_from text, context jsonb, builds_on bigint, distance integer, row_hash bigint);
 INSERT INTO other VALUES (1, '{}', 'v', now(), '', '', 'insert', '{}', '{}', '{}', 1, 1, '');
 CREATE VIEW seen AS SELECT trap(1);
 CREATE TABLE parts (LIKE t_history) PARTITION BY RANGE (id);
@@ -109,9 +109,9 @@ CREATE TABLE versioned (id int PRIMARY KEY);
 SELECT interlock.enable_versioning('versioned');
 CREATE CONSTRAINT TRIGGER x1 AFTER INSERT ON versioned FROM other FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger();
 CREATE CONSTRAINT TRIGGER x2 AFTER INSERT ON versioned FROM seen FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('{', 'x', '', '');
-CREATE CONSTRAINT TRIGGER x3 AFTER INSERT ON versioned FROM parts FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('-1', '', '0', 'notify off', 'ignore markers', '', '9999 ignored columns', '0 ignored writers', 'id', 'integer');
+CREATE CONSTRAINT TRIGGER x3 AFTER INSERT ON versioned FROM parts FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('-1', '', '0', 'notify off', 'ignore markers', '', '1 entries per whole row', '9999 ignored columns', '0 ignored writers', 'id', 'integer');
 CREATE CONSTRAINT TRIGGER x4 AFTER INSERT ON versioned FROM other FOR EACH ROW
-    EXECUTE FUNCTION interlock_internal.history_trigger('', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '0 ignored columns', '0 ignored writers', 'id', 'integer');
+    EXECUTE FUNCTION interlock_internal.history_trigger('', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers', 'id', 'integer');
 RESET ROLE;
 SELECT rel FROM reused ORDER BY 1;
 
@@ -119,7 +119,7 @@ SELECT rel FROM reused ORDER BY 1;
 -- Its advice does not give the history to the role that made the trigger, nor a table of that role to the owner.
 SET ROLE check_mallory;
 CREATE CONSTRAINT TRIGGER zzzzz AFTER INSERT ON annas FROM other FOR EACH ROW
-    EXECUTE FUNCTION interlock_internal.history_trigger('', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '0 ignored columns', '0 ignored writers', 'id', 'integer');
+    EXECUTE FUNCTION interlock_internal.history_trigger('', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers', 'id', 'integer');
 RESET ROLE;
 SELECT finding, advice FROM interlock.advise() WHERE rel = 'annas'::regclass AND finding !~ 'gone';
 INSERT INTO annas VALUES (2);

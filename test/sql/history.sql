@@ -335,10 +335,10 @@ DROP TRIGGER drops ON doc_history;
 -- triggers that others forge FROM the history table trim nothing of it, and garbage in their arguments stops nobody
 SET ROLE history_writer;
 CREATE TABLE bogus (id int PRIMARY KEY);
-CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON bogus FROM doc_history FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('', '1 microseconds', 'nonsense', 'notify off', 'ignore markers', '', '0 ignored columns', '0 ignored writers');
+CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON bogus FROM doc_history FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('', '1 microseconds', 'nonsense', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers');
 SELECT * FROM interlock.trim_history('bogus');
 CREATE TABLE bogus2 (id int PRIMARY KEY);
-CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON bogus2 FROM bogus2 FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('-99999999999999999999', 'x', 'nonsense', 'notify off', 'ignore markers', '', '0 ignored columns', '0 ignored writers');
+CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON bogus2 FROM bogus2 FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('-99999999999999999999', 'x', 'nonsense', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers');
 INSERT INTO bogus2 VALUES (1);
 RESET ROLE;
 SELECT count(*) > 0 AS still_there FROM doc_history;

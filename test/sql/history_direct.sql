@@ -114,7 +114,7 @@ CREATE FUNCTION owned(more text) RETURNS text LANGUAGE sql RETURN 'ALTER TABLE t
 SELECT * FROM try(owned(''));
 SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner'));
 SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT ON t_history TO direct_member; GRANT direct_member TO direct_owner'));
-SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT (key, version, changed_at, writer, changed_by, operation, row_data, changed, before, transaction, command, writer_from, context) ON t_history TO direct_owner'));
+SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT (key, version, changed_at, writer, changed_by, operation, row_data, changed, before, transaction, command, writer_from, context, builds_on, distance, row_hash) ON t_history TO direct_owner'));
 SELECT * FROM try(owned($$DO 'BEGIN EXECUTE ''REVOKE USAGE ON SCHEMA '' || current_schema || '' FROM direct_owner''; END'$$));
 
 -- What changes between two writes of a transaction

@@ -17,7 +17,7 @@ SELECT (interlock.lock_row('shared', 1, 'anna')).locked;
 SET ROLE interlock_mallory;
 -- a history trigger without a history table
 CREATE TEMP TABLE t (id int PRIMARY KEY, status text, v int NOT NULL DEFAULT 1);
-CREATE TRIGGER x AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '0 ignored columns', '0 ignored writers', 'id', 'integer');
+CREATE TRIGGER x AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers', 'id', 'integer');
 SELECT interlock.row_as_of('t', 1, now());
 SELECT * FROM interlock.row_history('t', 1);
 INSERT INTO t VALUES (1);
@@ -35,15 +35,15 @@ DROP TABLE t_history;
 CREATE TEMP VIEW no_table AS SELECT 1;
 CREATE TYPE mallory.pair AS (a int, b text);
 CREATE TEMP TABLE no_history (id int, key mallory.pair, version text, changed_at timestamptz, writer int, changed_by bigint, operation int,
-    row_data text, changed text, before text, transaction xid8, command int8, writer_from int, context text);
+    row_data text, changed text, before text, transaction xid8, command int8, writer_from int, context text, builds_on text, distance text, row_hash text);
 INSERT INTO no_history VALUES (1, (1, 'x'), 'v', '2020-01-01', 1, 1, 1, 'r', 'c', 'b', '1', 1, 1);
 CREATE FUNCTION mallory.to_json(mallory.pair) RETURNS jsonb LANGUAGE sql IMMUTABLE RETURN '{"id": 1}'::jsonb;
 CREATE CAST (mallory.pair AS jsonb) WITH FUNCTION mallory.to_json(mallory.pair) AS IMPLICIT;
-CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_table FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('1', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '0 ignored columns', '0 ignored writers', 'id', 'integer');
+CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_table FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('1', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers', 'id', 'integer');
 INSERT INTO t VALUES (2);
 SELECT interlock.row_as_of('t', 1, now());
 DROP TRIGGER x ON t;
-CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_history FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('1', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '0 ignored columns', '0 ignored writers', 'id', 'integer');
+CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_history FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('1', '', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers', 'id', 'integer');
 \set VERBOSITY sqlstate
 INSERT INTO t VALUES (2);
 \set VERBOSITY terse
@@ -65,7 +65,7 @@ CREATE TABLE theirs (id int PRIMARY KEY);
 ALTER TABLE theirs OWNER TO interlock_mallory;
 SET ROLE interlock_mallory;
 CREATE CONSTRAINT TRIGGER x AFTER INSERT ON theirs FROM annas_history FOR EACH ROW
-    EXECUTE FUNCTION interlock_internal.history_trigger('1', '1 microseconds', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '0 ignored columns', '0 ignored writers', 'id', 'integer');
+    EXECUTE FUNCTION interlock_internal.history_trigger('1', '1 microseconds', '0 microseconds since 2000-01-01 UTC', 'notify off', 'ignore markers', '', '1 entries per whole row', '0 ignored columns', '0 ignored writers', 'id', 'integer');
 INSERT INTO theirs VALUES (1);
 SELECT * FROM interlock.trim_history('theirs');
 SELECT * FROM interlock.row_history('theirs', 1);

@@ -47,6 +47,12 @@ $node->safe_psql('source', q(
     SELECT interlock.own_columns('shared', 'ed''itor "\', ARRAY['It''s "a'], 'skip');
     SELECT interlock.share_columns('shared', '{price}', 'merge'); SELECT interlock.group_columns('shared', '{price,qty}');
     UPDATE shared SET "It's ""a" = 'skipped';
+    CREATE TABLE page (id int, lang text, title text, body text, PRIMARY KEY (id, lang)) PARTITION BY LIST (lang);
+    CREATE TABLE page_de (body text, lang text NOT NULL, title text, id int NOT NULL);
+    ALTER TABLE page ATTACH PARTITION page_de FOR VALUES IN ('de');
+    CREATE TABLE page_en PARTITION OF page FOR VALUES IN ('en');
+    SELECT interlock.enable_history('page', whole_every => 4);
+    INSERT INTO page VALUES (1, 'de', 'a', 'x'); UPDATE page SET title = 'b'; UPDATE page SET lang = 'en'; UPDATE page SET title = 'c';
     SELECT interlock.lock_row('doc', 1, 'anna', '1 hour', 'over the dump');
     SELECT interlock.lock_row('doc', 2, 'bert');
     SELECT interlock.force_unlock_row('doc', 2, 'for the audit');
@@ -64,6 +70,10 @@ is($node->safe_psql('target', "SELECT (interlock.row_lock_of('doc', 1)).holder, 
     'anna|over the dump', 'the marker still holds');
 my ($ret, $out, $err) = $node->psql('target', "UPDATE doc SET body = 'stolen' WHERE id = 1");
 like($err, qr/being edited by "anna"/, 'and is enforced');
+$node->safe_psql('target', "UPDATE page SET body = 'y'");
+is($node->safe_psql('target', "SELECT l, operation, row_data->>'title', row_data->>'body' FROM unnest('{de,en}'::text[]) l, interlock.row_history('page', jsonb_build_object('id', 1, 'lang', l))"),
+    "de|insert|a|x\nde|update|b|x\nde|moved|b|x\nen|insert|b|x\nen|update|c|x\nen|update|c|y", 'HIS-67: short entries of partitions are read');
+is($node->safe_psql('target', 'SELECT distance FROM page_history ORDER BY id DESC LIMIT 1'), 2, 'HIS-67: and the next one builds on them');
 $node->append_conf('postgresql.conf', 'interlock.sweeper = on');
 $node->reload;
 ok($node->poll_query_until('target', 'SELECT lock_status = 0 FROM doc WHERE id = 2'), 'the sweeper finds a restored marker');

@@ -210,7 +210,7 @@ sub create_trigger
         [ 'escrow_truncate_trigger' ],
         [ 'lease_trigger', one('k:{id}', '{status}', 'a') ],
         [ 'ownership_trigger', 'status', 'own:skip', 'w', 'v', 'share:merge', '' ],
-        [ 'history_trigger', one('', '2'), one('', '1 microseconds'), '0', one('notify off', 'notify on', 'notify full'), one('ignore markers', 'record markers'),
+        [ 'history_trigger', one('', '2'), one('', '1 microseconds'), '0', one('notify off', 'notify on', 'notify full'), one('ignore markers', 'record markers'), one('1', '2', '16', '0') . ' entries per whole row',
             @{ one([ '0 ignored columns' ], [ '1 ignored columns', one('v', 'status', 'id', 'gone') ], [ '2 ignored columns', 'v' ]) },
             @{ one([ '0 ignored writers' ], [ '1 ignored writers', 'w' ], [ '9999 ignored writers' ]) }, 'id', 'integer' ]);
     my @arguments;
