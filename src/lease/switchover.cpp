@@ -1,7 +1,6 @@
 // R12: ends the grace after a planned switchover, once the former primary has confirmed how long
 // its leases last. docs/internals/leases.md says why each condition is needed.
 
-#include "lease/audit.h"
 #include "lease/database_start.h"
 #include "lease/queue.h"
 #include "server/arguments.h"
@@ -13,7 +12,7 @@
 namespace interlock::lease {
 
 static int64 longest_time_left(Oid database);
-static void raise_no_such_grace();
+[[noreturn]] static void raise_no_such_grace();
 static void lower_serves_from(LeaseDatabase* database, int64 until);
 static void wake_waiters(const LeaseDatabase* database);
 
@@ -93,7 +92,7 @@ static int64 longest_time_left(Oid database) {
 
 // --- On the new primary --------------------------------------------------------------------------
 
-static void raise_no_such_grace() {
+[[noreturn]] static void raise_no_such_grace() {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("there is no grace period of leases after that run"),
