@@ -1,6 +1,6 @@
 // The frame: which page is shown, with which filter, and reading it again and again. Its address has all of that, so that it can be sent.
 
-import { $, call, el, isTrue, link, name, note, Refused, say, statement } from './lib.js';
+import { $, call, el, isTrue, name, note, Refused, say, statement } from './lib.js';
 import { pages } from './pages.js';
 
 let state = {};                                        // what the server says about itself and us

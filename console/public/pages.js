@@ -110,7 +110,7 @@ const holds = {
             ['Holder', ({ holder, role, pid }) => [name(holder), el('span', { className: 'more' }, role && ['role ', name(role)], role && pid && ', ', pid && `process ${pid}`)]],
             ['Since', ({ since }) => when(since, now)],
             ['Ends', ({ expires_at, note }) => note === null ? until(expires_at, now) : ''],
-            ['Waiters', ({ waiters, kind, name: key }) => Number(waiters) > 0 ? link(count(waiters), 'waiting') : count(waiters), 'number'],
+            ['Waiters', ({ waiters }) => Number(waiters) > 0 ? link(count(waiters), 'waiting') : count(waiters), 'number'],
             ['', (row) => row.kind === 'lease' || row.kind === 'permit' ? breakLease(state, row) : row.kind === 'row_marker' ? [...rowActions(state, row), historyOf(row)] : null, 'buttons'],
         ], rows, { empty: params.q || params.kind ? 'No hold matches.' : 'Nothing is held.' }),
         pager(held, 'holds', params)]),
@@ -123,7 +123,7 @@ const waiting = {
     title: 'Waiting',
     about: 'Who waits behind whom. At the top of each chain is the session or hold that waits for nobody: end that one, not those who wait.',
     reads: () => [read('waiting')],
-    show: ([answer], _, state) => shown(answer, ({ rows, now, total }) => rows.length === 0 ? el('p', { className: 'nothing', textContent: 'Nobody waits.' }) : [
+    show: ([answer]) => shown(answer, ({ rows, now, total }) => rows.length === 0 ? el('p', { className: 'nothing', textContent: 'Nobody waits.' }) : [
         Number(total) > rows.length && note(`${count(rows.length)} of ${count(total)} waits are shown.`),
         ...chains(rows).map(([front, row]) => el('section', { className: 'chain' }, headOf(row, now), el('ul', { className: 'tree' }, behind(front, rows, now, new Set([front]), new Set()))))]),
 };
