@@ -1,6 +1,6 @@
 -- HIS-66: what callers of a partitioned history rely on: retention drops partitions, and no write fails because one is missing.
 BEGIN;
-SELECT plan(68);
+SELECT plan(70);
 SET LOCAL client_min_messages = error;
 SET LOCAL timezone = 'America/Los_Angeles';
 
@@ -181,6 +181,17 @@ CREATE TABLE configured (id int PRIMARY KEY);
 SELECT interlock.configure('configured', '{"history": {"keep_for": "90 days", "partition_by": "30 days"}}');
 SELECT is((SELECT relkind FROM pg_class WHERE oid = 'configured_history'::regclass), 'p', 'configure');
 SELECT is((SELECT count(*) FROM interlock.configure('configured', interlock.configuration('configured'))), 0::bigint, 'and what it reads is no change');
+
+-- HIS-67: a short entry builds on none in another partition
+CREATE TABLE wide (id int PRIMARY KEY, body text, note text);
+SELECT interlock.enable_history('wide', keep_for => '90 days', partition_by => '30 days', whole_every => 16);
+INSERT INTO wide VALUES (1, 'a', 'x');
+UPDATE wide SET body = 'b';
+SELECT results_eq('SELECT distance FROM wide_history ORDER BY id', ARRAY[0, 1], 'short in one partition');
+DO $$BEGIN EXECUTE 'ALTER TABLE wide_history DETACH PARTITION ' || (SELECT tableoid::regclass FROM wide_history LIMIT 1); END$$;
+UPDATE wide SET body = 'c';
+SELECT results_eq($$SELECT row_data->>'note' FROM interlock.row_history('wide', 1)$$, ARRAY['x'], 'whole in the next one');
+
 CREATE TABLE plain (id int PRIMARY KEY);
 SELECT throws_ok($$SELECT interlock.enable_history('plain', partition_by => '1 day')$$, '22023', NULL, 'without keep_for');
 SELECT throws_ok($$SELECT interlock.enable_history('plain', 10, '90 days', partition_by => '1 day')$$, '22023', NULL, 'with keep_versions');
