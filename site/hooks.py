@@ -25,6 +25,7 @@ NAV = [
             ("Start", ["docs/guide/first-afternoon.md", "docs/choosing.md", "docs/README.md"]),
             ("Guide", ("docs/README.md", "Guide")),
             ("Recipes", ("docs/README.md", "Recipes")),
+            ("Coming from", ["docs/migrating/README.md", ("docs/README.md", "Coming from")]),
             (
                 "Clients",
                 [
@@ -37,7 +38,7 @@ NAV = [
             ("Examples", ["examples/README.md", "examples/*/README.md", "demo/README.md"]),
         ],
     ),
-    ("Operate", ("docs/README.md", "Operations")),
+    ("Operate", [("docs/README.md", "Operations"), "console/README.md"]),
     ("Reference", ("docs/README.md", "Reference")),
     (
         "Maintain",
