@@ -205,7 +205,8 @@ struct Batch {
 static TimestampTz aged_before(const History* history, TimestampTz running) {
     if (history->whole_every == 1 || history->keep_versions > 0)
         return GetCurrentTimestamp() - history->keep_for;
-    return IsolationUsesXactSnapshot() ? DT_NOBEGIN : running - history->keep_for;
+    bool is_unknown = IsolationUsesXactSnapshot() || TIMESTAMP_IS_NOBEGIN(running);
+    return is_unknown ? DT_NOBEGIN : running - history->keep_for;
 }
 
 // As many entries as have aged, in their order.
