@@ -1,6 +1,7 @@
 // The console, in a browser: what it shows of a server at work, five incidents of docs/operations/runbook.md that it cures, and what it
 // refuses. It runs on a server of its own, which is also stopped, is not preloaded, and is a standby. Prints TAP.
 // With PICTURES=docs/operations/console it also makes the pictures of docs/operations/console.md.
+// only with --all
 //
 // needs: chromium fonts-dejavu-core
 // npm: typescript pg express @types/node @aws-lambda-powertools/idempotency playwright-core axe-core
