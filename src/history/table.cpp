@@ -321,7 +321,8 @@ static Target target_of(Relation rel, const TableInfo* info, const Datum* values
     if (!is_partitioned(rel))
         return {rel, OidIsValid(sequence_of(info)) ? history_table_of(info) : nullptr};
     Relation partition = open_partition(rel, DatumGetTimestampTz(values[kEntryChangedAt]));
-    bool is_known = partition != nullptr && OidIsValid(sequence_of(info));
+    bool is_known =
+        partition != nullptr && !is_partitioned(partition) && OidIsValid(sequence_of(info));
     return {partition, is_known ? history_table_of(table_info(partition)) : nullptr};
 }
 

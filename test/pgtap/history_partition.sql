@@ -1,6 +1,6 @@
 -- HIS-66: what callers of a partitioned history rely on: retention drops partitions, and no write fails because one is missing.
 BEGIN;
-SELECT plan(70);
+SELECT plan(71);
 SET LOCAL client_min_messages = error;
 SET LOCAL timezone = 'America/Los_Angeles';
 
@@ -191,6 +191,15 @@ SELECT results_eq('SELECT distance FROM wide_history ORDER BY id', ARRAY[0, 1], 
 DO $$BEGIN EXECUTE 'ALTER TABLE wide_history DETACH PARTITION ' || (SELECT tableoid::regclass FROM wide_history LIMIT 1); END$$;
 UPDATE wide SET body = 'c';
 SELECT results_eq($$SELECT row_data->>'note' FROM interlock.row_history('wide', 1)$$, ARRAY['x'], 'whole in the next one');
+
+CREATE TABLE deep (id int PRIMARY KEY);
+SELECT interlock.enable_history('deep', keep_for => '90 days', partition_by => '30 days');
+DO $$DECLARE part regclass; BEGIN
+    FOR part IN SELECT inhrelid FROM pg_inherits WHERE inhparent = 'deep_history'::regclass LOOP EXECUTE 'DROP TABLE ' || part; END LOOP;
+END$$;
+CREATE TABLE deep_part PARTITION OF deep_history DEFAULT PARTITION BY RANGE (changed_at);
+CREATE TABLE deep_leaf PARTITION OF deep_part DEFAULT;
+SELECT throws_ok('INSERT INTO deep VALUES (1)', '55000', NULL, 'a partition that has partitions itself');
 
 CREATE TABLE plain (id int PRIMARY KEY);
 SELECT throws_ok($$SELECT interlock.enable_history('plain', partition_by => '1 day')$$, '22023', NULL, 'without keep_for');

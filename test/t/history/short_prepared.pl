@@ -1,4 +1,4 @@
-# HIS-66: nobody knows when a prepared transaction began. Trimming deletes no entry on which one may have built.
+# HIS-67: nobody knows when a prepared transaction began. Trimming deletes no entry on which one may have built.
 
 use strict;
 use warnings;
@@ -25,10 +25,10 @@ sql(q(
 ));
 sql("BEGIN; UPDATE doc SET a = 2; PREPARE TRANSACTION 'p';");
 sql("UPDATE doc_history SET changed_at = now() - interval '3 hours'");
-is(sql("SELECT trimmed FROM interlock.trim_history('doc')"), 0, 'HIS-66: not while the transaction is prepared');
+is(sql("SELECT trimmed FROM interlock.trim_history('doc')"), 0, 'HIS-67: not while the transaction is prepared');
 sql("COMMIT PREPARED 'p'");
-is(sql("SELECT interlock.row_as_of('doc', 1, clock_timestamp())"), '{"a": 2, "b": "b", "id": 1}', 'HIS-66: its entry is read');
-is(sql("SELECT trimmed FROM interlock.trim_history('doc')"), 1, 'HIS-66: afterwards');
-is(sql('SELECT builds_on IS NULL, row_data FROM doc_history'), 't|{"a": 2, "b": "b", "id": 1}', 'HIS-66: its entry is whole then');
+is(sql("SELECT interlock.row_as_of('doc', 1, clock_timestamp())"), '{"a": 2, "b": "b", "id": 1}', 'HIS-67: its entry is read');
+is(sql("SELECT trimmed FROM interlock.trim_history('doc')"), 1, 'HIS-67: afterwards');
+is(sql('SELECT builds_on IS NULL, row_data FROM doc_history'), 't|{"a": 2, "b": "b", "id": 1}', 'HIS-67: its entry is whole then');
 $node->stop;
 done_testing();
