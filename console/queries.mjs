@@ -132,6 +132,12 @@ export const queries = {
          WHERE true ${has($, q, 'table_name', 'key::text', 'writer', 'written_by')} ORDER BY id DESC NULLS FIRST`),
 };
 
+// Whether row_history would run policies that another role has made, with the rights of the console's role.
+export const foreignPolicies = `
+    SELECT count(*) > 0 AS found FROM pg_class c
+     WHERE (c.oid = $1::oid OR c.oid IN (SELECT tgconstrrelid FROM pg_trigger WHERE tgrelid = $1::oid)) AND row_security_active(c.oid)
+       AND c.relowner <> (SELECT oid FROM pg_roles WHERE rolname = current_user) AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = c.relowner)`;
+
 export function isObject(key) {
     try {
         return typeof key === 'string' && /^\s*\{/.test(key) && typeof JSON.parse(key) === 'object';

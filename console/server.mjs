@@ -8,6 +8,7 @@
 //   pg-interlock-console --host 0.0.0.0           127.0.0.1 by default; another address needs one of the next two:
 //   CONSOLE_PASSWORD=... pg-interlock-console     people enter this password, with any name
 //   pg-interlock-console --user-header X-User     a proxy in front has asked who it is, and names the user in this header
+//   pg-interlock-console --name console.example   the name in the address, if it is not one of this machine and nobody signs in
 //
 // It reads the views of the extension as its role sees them, and keeps nothing itself.
 
@@ -20,7 +21,7 @@ import { parseArgs } from 'node:util';
 import { readFileSync } from 'node:fs';
 import { interlock } from 'pg-interlock';
 import { actions } from './actions.mjs';
-import { isInstalled, queries, rights, server as serverQuery } from './queries.mjs';
+import { foreignPolicies, isInstalled, queries, rights, server as serverQuery } from './queries.mjs';
 
 // --- What the command says ---
 
@@ -28,7 +29,7 @@ function options() {
     try {
         const { values } = parseArgs({ options: {
             url: { type: 'string', default: process.env.DATABASE_URL }, host: { type: 'string', default: '127.0.0.1' }, port: { type: 'string', default: '8765' },
-            'allow-actions': { type: 'boolean', default: false }, 'user-header': { type: 'string' }, help: { type: 'boolean', short: 'h' },
+            'allow-actions': { type: 'boolean', default: false }, 'user-header': { type: 'string' }, name: { type: 'string' }, help: { type: 'boolean', short: 'h' },
         } });
         return values;
     } catch (error) {
@@ -39,7 +40,7 @@ function end(message) {
     console.error(`pg-interlock-console: ${message}`);
     process.exit(2);
 }
-const { url, host, port, help, 'allow-actions': allowActions, 'user-header': userHeader } = options();
+const { url, host, port, help, 'allow-actions': allowActions, 'user-header': userHeader, name: ownName } = options();
 const password = process.env.CONSOLE_PASSWORD;
 if (help) {
     const [, ...comment] = readFileSync(fileURLToPath(import.meta.url), 'utf8').split('\n\n')[0].split('\n');
@@ -81,14 +82,19 @@ const key = randomBytes(32);
 const tokenOf = (cookie) => createHmac('sha256', key).update(cookie).digest('hex');
 const cookieOf = (req) => /(?:^|;\s*)console=([0-9a-f]{32})(?:;|$)/.exec(req.headers.cookie ?? '')?.[1];
 
-// A name that leads here from another site would let that site read the answers: only names of this machine, where nobody signs in.
+// A name that leads here from another site would let that site read the answers, and set the header of a proxy: without a password only
+// names of this machine, and the one that --name gives.
 function isOwnName(req) {
-    if (password || userHeader) return true;
-    return /^(127(\.\d+){3}|localhost|\[::1\])(:\d+)?$/.test(req.headers.host ?? '');
+    const name = (req.headers.host ?? '').toLowerCase();
+    return Boolean(password) || /^(127(\.\d+){3}|localhost|\[::1\])(:\d+)?$/.test(name) || name === ownName?.toLowerCase();
 }
 
+// A page of another site can make a browser send any GET.
+const isOtherSite = (req) => ['cross-site', 'same-site'].includes(req.get('Sec-Fetch-Site'));
+
 function authenticate(req, res, next) {
-    if (!isOwnName(req)) return res.status(421).json({ title: 'this console has another name' });
+    if (!isOwnName(req)) return res.status(421).json({ title: 'this console has another name', hint: 'Name it by --name.' });
+    if (req.path.startsWith('/api') && isOtherSite(req)) return res.status(403).json({ title: 'the request comes from another site' });
     if (password) {
         const given = Buffer.from(/^Basic (.+)$/.exec(req.headers.authorization ?? '')?.[1] ?? '', 'base64').toString();
         const [, name, secret] = /^([^:]*):(.*)$/s.exec(given) ?? [];
@@ -107,7 +113,7 @@ function authenticate(req, res, next) {
 function fromOwnPage(req, res, next) {
     const cookie = cookieOf(req), token = req.get('X-CSRF-Token') ?? '';
     const isOwn = cookie && req.is('application/json') && timingSafeEqual(digest(token), digest(tokenOf(cookie)))
-        && !['cross-site', 'same-site'].includes(req.get('Sec-Fetch-Site'));
+        && !isOtherSite(req);
     return isOwn ? next() : res.status(403).json({ title: 'this request does not come from a page of this console: load the page again' });
 }
 
@@ -135,6 +141,8 @@ api.get('/read/:name', async (req, res) => {
     if (!Object.hasOwn(queries, name)) return res.status(404).json({ title: 'there is no such view' });
     const { sql, values } = queries[name](Object.fromEntries(Object.entries(req.query).filter(([, value]) => typeof value === 'string')));
     res.json(await inDatabase(async (ask, { now }) => {
+        if (name === 'history' && (await ask(foreignPolicies, [String(req.query.relid)]))[0].found === 't')
+            throw Object.assign(new Error('Another role has policies on this table or its history. They would run with the rights of the console.'), { status: 403, expose: true });
         const rows = await ask(sql, values);
         return { now, rows, total: rows[0]?.total };
     }));

@@ -145,6 +145,7 @@ await check('a strict CSP on every answer, and no answer under another name', as
     }
     const { port } = new URL(reader.url);
     const under = (host) => new Promise((found, failed) => request({ port, path: '/api/state', headers: { host } }, ({ statusCode }) => found(statusCode)).on('error', failed).end());
+    assert.equal((await fetch(`${reader.url}api/read/held`, { headers: { 'Sec-Fetch-Site': 'cross-site' } })).status, 403, 'a picture of another site');
     assert.deepEqual(await Promise.all(['rebound.example', `localhost:${port}`, '[::1]:1', '127.0.0.1.example'].map(under)), [421, 200, 200, 421]);
 });
 
@@ -175,8 +176,26 @@ await check('on another address: a password, or the header of a proxy', async ()
     const behind = await serve('oncall', { args: ['--host', '0.0.0.0', '--user-header', 'X-User'] }), there = `http://127.0.0.1:${new URL(behind.url).port}/api/state`;
     assert.equal((await fetch(there)).status, 401);
     assert.equal((await (await fetch(there, { headers: { 'X-User': 'bert' } })).json()).user, 'bert');
+    const proxied = (host) => new Promise((found, failed) => request(there, { headers: { host, 'X-User': 'bert' } }, ({ statusCode }) => found(statusCode)).on('error', failed).end());
+    assert.deepEqual(await Promise.all(['rebound.example', 'console.example'].map(proxied)), [421, 421], 'under another name a page could name a user itself');
     guarded.child.kill();
     behind.child.kill();
+    const named = await serve('oncall', { args: ['--user-header', 'X-User', '--name', 'console.example'] });
+    const underName = (host) => new Promise((found, failed) => request(`${named.url}api/state`, { headers: { host, 'X-User': 'bert' } }, ({ statusCode }) => found(statusCode)).on('error', failed).end());
+    assert.deepEqual(await Promise.all(['rebound.example', 'console.example'].map(underName)), [421, 200]);
+    named.child.kill();
+});
+
+await check('policies of other roles are not run with the rights of the console', async () => {
+    await client.query(`CREATE ROLE spy; CREATE TABLE watched (id int PRIMARY KEY, body text); ALTER TABLE watched OWNER TO spy;
+        CREATE SCHEMA spy AUTHORIZATION spy; ALTER TABLE watched SET SCHEMA spy; SET ROLE spy; SELECT interlock.enable_history('spy.watched');
+        INSERT INTO spy.watched VALUES (1, 'a'); CREATE FUNCTION spy.spy() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the policy runs'; END $$;
+        CREATE POLICY p ON spy.watched_history USING (spy.spy()); ALTER TABLE spy.watched_history ENABLE ROW LEVEL SECURITY;
+        GRANT USAGE ON SCHEMA spy TO PUBLIC; GRANT SELECT ON spy.watched, spy.watched_history TO PUBLIC; RESET ROLE`);
+    const answer = await fetch(`${reader.url}api/read/history?key=1&relid=${await value(`SELECT 'spy.watched'::regclass::oid::text`)}`);
+    assert.equal(answer.status, 403);
+    assert.match((await answer.json()).title, /Another role has policies/);
+    await client.query('DROP SCHEMA spy CASCADE; DROP ROLE spy');
 });
 
 await check('each page, by axe, on a wide screen and on a phone, light and dark', async () => {
