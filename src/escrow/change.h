@@ -45,8 +45,8 @@ EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const Escrow
 // no id yet, another session may create it until the row is locked.
 void find_id(EscrowCounter* counter);
 
-// A delta is entered in one of three ways, each in the gate. If the verdict is pending, `open` of
-// `after` leaves out the transaction's own effects.
+// A delta is entered in one of three ways, each in the gate. If the verdict is pending,
+// `after->open` does not include the transaction's own effects.
 //
 // In memory (E1): loads the entry if there is none, and puts the part into the journal. kNoEntry:
 // the counter cannot have an entry now.
@@ -61,9 +61,9 @@ Verdict change_in_row(EscrowCounter* counter, const Delta& delta, int64* value,
 Verdict change_beside_row(EscrowCounter* counter, const Delta& delta, int64 value,
                           CounterState* after);
 
-// Enters a delta that returns or keeps a reserved amount. It needs no test. As the owner of the
-// table. If there is no entry, the lock of the row prevents a load until the end of the
-// transaction. Returns false if the row is locked and `wait` is false, or if there is no row.
+// Enters a delta that returns or keeps a reserved amount. Does not test the limits. Runs as the
+// owner of the table. If there is no entry, the lock of the row prevents a load until the end of
+// the transaction. Returns false if the row is locked and `wait` is false, or if there is no row.
 bool enter_untested(const EscrowCounter& counter, const Delta& delta, bool wait);
 
 // Writes the value into the row so that the trigger lets it pass. Returns false if there is no such

@@ -1,4 +1,4 @@
-// The columns of a counter's triggers, by number. So no change of a name matters.
+// The columns of a counter's triggers are stored by number, so renames do not matter.
 //
 // enable_escrow writes the numbers into the arguments and makes the trigger depend on these
 // columns. A dump has the arguments but not this dependency. So numbers without the dependency

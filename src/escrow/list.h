@@ -6,7 +6,7 @@
 namespace interlock::escrow {
 
 // Whether the caller may read the key and the column with that label, and row security hides no
-// rows. Once in a statement for all counters of a column.
+// rows. Checked once in a statement for each column.
 bool may_read_counters(FunctionCallInfo call, Oid rel, const NameData& label);
 
 } // namespace interlock::escrow

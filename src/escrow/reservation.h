@@ -1,15 +1,15 @@
 // Reservations: what was taken from counters until a deadline (E14). A row of
 // interlock_internal.escrow_reservation is one counter of a reservation; a cart has several rows of
-// one token and one deadline. The DELETE of a row ends it, and nothing else does; the part that
-// goes with it is of the same transaction.
+// one token and one deadline. Only the DELETE of a row ends it. The same transaction inserts the
+// part that belongs to the row.
 //
-// The sweeper ends the rows of an expired cart each for itself. So a cart is lost as soon as one of
-// its rows is: each row says how many there are.
+// The sweeper ends each row of an expired cart separately. If one row has ended, the whole cart is
+// lost. So each row has the number of rows.
 //
 // A transaction locks the row before it deletes the row. It reads the clock after the lock: past
-// the deadline the reservation has expired, whether it was swept or not. Everything else that the
-// transaction needs in memory happens between the lock and the DELETE. A transaction that has
-// deleted a reservation and not yet inserted its part must not load an entry.
+// the deadline the reservation has expired, whether it was swept or not. After the lock and before
+// the DELETE, the transaction loads everything else that it needs into memory. A transaction that
+// has deleted a reservation and not yet inserted its part must not load an entry.
 //
 // The rows are written without statements, for callers who have no privilege on the table. They are
 // read without the transaction's snapshot.
@@ -57,7 +57,7 @@ void insert_reservation(const NewReservation& reservation, const EscrowColumn& c
 Reservations find_reservation(int64 token);
 // Waits for other transactions that end or extend that row. False: it has ended.
 bool lock_reservation(Reservation* reservation);
-// Of a row that is locked.
+// The row must be locked.
 void delete_reservation(const Reservation& reservation);
 void move_deadline(const Reservation& reservation, TimestampTz expires_at);
 
@@ -68,7 +68,8 @@ struct Expired {
     bool is_all; // false: there are more, or others have locked some
 };
 Expired lock_expired(int64 counter, bool wait, int most);
-// Deletes all expired reservations, and adds their amounts to the sum. Under the exclusive gate.
+// Deletes all expired reservations, and adds their amounts to the sum. The caller holds the
+// exclusive gate.
 void end_expired(const EscrowColumn& column, int64 counter, AmountSum* sum);
 void delete_expired(const Expired& expired);
 // Deletes the expired reservations of these counters without returning their amounts.

@@ -57,7 +57,7 @@ struct History : OwnTrigger, HistorySettings {
                         // columns of a marker if markers are recorded
 };
 
-// The part. Null if history is not enabled.
+// The facet. Null if history is not enabled.
 extern int history_facet;
 inline const History* history_of(const TableInfo* info) {
     return facet_of<const History>(info, history_facet);

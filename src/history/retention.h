@@ -1,5 +1,5 @@
-// What retention does to a partitioned history table (history/partition.h), and to which table the
-// rest of it applies.
+// Drops and creates partitions of a history table (history/partition.h), and names the table whose
+// entries are trimmed one by one.
 #pragma once
 
 #include "history/history.h"

@@ -4,8 +4,8 @@
 //     ignored writers, key
 //
 // Each list begins with its length. The key is pairs of a column and its type, up to the last
-// argument. Columns are known by their current names. After a rename, an ignored column is no
-// longer ignored, and its changes are recorded.
+// argument. Columns are stored by name. After a rename, an ignored column is no longer ignored, and
+// its changes are recorded.
 #pragma once
 
 #include "server/name_list.h"
@@ -13,7 +13,7 @@
 
 namespace interlock::history {
 
-// The highest whole_every: a reader of an entry reads as many entries at most.
+// The highest whole_every. To rebuild an entry, a reader reads at most this many entries.
 constexpr int32 kMostWholeEvery = 100;
 
 struct HistorySettings {

@@ -18,9 +18,9 @@
 // includes the entries on which the shown entries build, because those were committed earlier. At
 // SERIALIZABLE, finding the newest entry does not count as a read.
 //
-// Trimming deletes an entry only after the entries that stay and build on it are whole. It does
-// not see entries of transactions that still run. Those build on the newest entry that it sees. If
-// keep_versions is set, the newest entry stays. If only keep_for is set, trimming deletes an entry
+// When trimming deletes an entry, the same statement makes the remaining entries that build on it
+// whole. Trimming does not see entries of running transactions: they build on the newest entry that
+// it sees. With keep_versions that entry stays. If only keep_for is set, trimming deletes an entry
 // when no transaction runs that began before the entry had aged, and no writer builds on an entry
 // that has aged.
 //
@@ -44,9 +44,10 @@ struct NewestEntry {
     TimestampTz changed_at;
 };
 
-// The newest entry of the key, at any isolation level. In a partitioned history table, that of the
-// partition for `now`: an entry builds on none in another partition, which may be dropped. Not
-// found if the table has no index of keys that the library knows.
+// The newest entry of the key, at any isolation level. In a partitioned history table: the newest
+// entry in the partition for `now`. An entry never builds on an entry in another partition, because
+// that partition may be dropped. Not found if the table has no index of keys that the library
+// knows.
 NewestEntry newest_entry(Relation entries, Datum key, TimestampTz now);
 
 bool may_build_on(const History* history, const NewestEntry& entry, TimestampTz now);

@@ -56,7 +56,7 @@ bool has_entry_columns(Relation rel);
 struct HistoryIndex {
     Oid oid;
     IndexInfo* info;
-    // The column before the id; kId: none. Then changed_at can follow.
+    // The column before the id in the index. kId: the id is first, and changed_at can follow.
     enum Leads : uint8 { kId, kKeyHash, kTransaction } leads;
 };
 
@@ -71,7 +71,7 @@ struct HistoryTable {
     bool may_write;   // whether the owner may write
 };
 
-// The part. Null if the table is no history table, or is not eligible.
+// The facet. Null if the table is no history table, or is not eligible.
 extern int history_table_facet;
 inline HistoryTable* history_table_of(const TableInfo* info) {
     return facet_of<HistoryTable>(info, history_table_facet);
@@ -79,12 +79,12 @@ inline HistoryTable* history_table_of(const TableInfo* info) {
 
 void load_history_table(TableInfo* info, Relation rel);
 
-// Opens the index that begins with that column. Null if there is none that every snapshot can use.
-// Only for a table for which has_made_columns() is true. Runs no code of the owner.
+// Opens the index that begins with that column. Null if no such index can be used by every
+// snapshot. Only for a table for which has_made_columns() is true. Runs no code of the owner.
 Relation open_history_index(Relation rel, HistoryIndex::Leads wanted);
 
-// The index of keys, in the order of ids. Null as above, or if the table was altered so that it is
-// not known.
+// The index of keys, in the order of ids. Null if no such index can be used by every snapshot, or
+// if an ALTER made it unknown.
 Relation open_index_of_keys(Relation rel);
 
 // Writes an entry with these values into an open history table and gives it an id. Writes as the

@@ -20,7 +20,7 @@ const OwnTable& definition_of_keys(const TableInfo* info);
 // Whether the table that with_keys() passes has the columns of 0.10.0.
 bool has_all_columns(const TableInfo* info);
 
-// The part in which runs_only_ours() caches its result.
+// The facet in which runs_only_ours() caches its result.
 extern int access_facet;
 
 // Whether reading and writing the table runs only code of the server and of this extension. Only
@@ -28,8 +28,9 @@ extern int access_facet;
 bool runs_only_ours(Relation rel, const TableInfo* info);
 
 // Runs body(), which reads or writes the open table, with the rights of its owner. If the table has
-// other code, that code runs restricted, or with their own rights for superusers. Raises 42501 if
-// it belongs to another role (refuse_untrusted_triggers()).
+// other code, body() and that code run restricted. If the caller is a superuser, they run with the
+// caller's rights instead. Raises 42501 if a trigger belongs to another role
+// (refuse_untrusted_triggers()).
 template <typename Body>
 void as_owner_of_keys(Relation rel, const TableInfo* info, Body&& body) {
     Oid owner = rel->rd_rel->relowner;

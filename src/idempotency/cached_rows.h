@@ -47,7 +47,7 @@ struct CachedRows {
     }
 };
 
-// The part with the rows of a table.
+// The facet with the rows of a table.
 extern int cached_rows_facet;
 
 // The rows as of the last commit, whatever the transaction's snapshot shows. Null if a statement

@@ -55,7 +55,7 @@ struct Marker : OwnTrigger {
 // the constraints of the domain.
 bool fits_role(int role, Oid type);
 
-// The part. Null if markers are not enabled.
+// The facet. Null if markers are not enabled.
 extern int marker_facet;
 inline const Marker* marker_of(const TableInfo* info) {
     return facet_of<const Marker>(info, marker_facet);

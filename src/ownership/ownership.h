@@ -77,7 +77,7 @@ const char* strategy_name(Strategy strategy);
 // The writers of the values of a row: an object of columns with their writers.
 constexpr const char* kValueWriters = "value_writers";
 
-// The part. Null if no column has a rule.
+// The facet. Null if no column has a rule.
 extern int ownership_facet;
 inline const Ownership* ownership_of(const TableInfo* info) {
     return facet_of<const Ownership>(info, ownership_facet);

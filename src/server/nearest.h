@@ -6,8 +6,9 @@
 namespace interlock::inline server {
 
 // The candidate that takes the fewest letters to change: at most three, as in the server's own
-// hints (MAX_FUZZY_DISTANCE in parse_relation.c), and at most half of them. Of two letters none, as
-// a number is no misspelling of another one.
+// hints (MAX_FUZZY_DISTANCE in parse_relation.c), and at most half of them. A name of one or two
+// letters gets a candidate only if case alone differs, because a number is no misspelling of
+// another number.
 class Nearest {
 public:
     explicit Nearest(std::string_view name);

@@ -53,7 +53,7 @@ struct Versioning : OwnTrigger {
     mutable Oid start; // the start that was found last (version/start.h)
 };
 
-// The part. Null if versioning is not enabled.
+// The facet. Null if versioning is not enabled.
 extern int versioning_facet;
 inline const Versioning* versioning_of(const TableInfo* info) {
     return facet_of<const Versioning>(info, versioning_facet);
