@@ -21,6 +21,7 @@ $page->work;
 $page->stop('old 1', 'old 2');
 $page->run('3. Stop the old processes, and enforce');
 $page->work;
+keeps_its_ttl();
 
 $page->run('The way back');
 $page->start('old 3', by('old', 'old 3'));
@@ -38,6 +39,11 @@ $last->($session) until $session->ask(q(SELECT count(*) FROM job WHERE status <>
 is($page->ask('SELECT count(*) FROM sent GROUP BY job HAVING count(*) > 1'), '', 'no job was done twice');
 is($page->ask('SELECT count(*) FROM job LEFT JOIN sent ON job = id WHERE job IS NULL'), 0, 'no job was lost');
 is($page->ask(q(SELECT count(DISTINCT left(by, 3)) FROM sent)), 2, 'both ways did some');
+
+$page->run('An edit lock without a status');
+$page->ask(q(INSERT INTO document VALUES (3, 'text', 'anna', now())));
+is($page->ask(q(SELECT locked, holder FROM interlock.lock_row('document', 3, 'bert'))),
+    'f|anna', 'a document that an old program inserts as locked is locked');
 $page->end;
 
 # What a process of that way does again and again. One of ten times it dies after it has taken a job. The last one lives.
@@ -48,7 +54,8 @@ sub by
         my ($session) = @_;
         my ($take) = $page->by($way, "$way 1" => $name);
         works($session, 'INSERT INTO job DEFAULT VALUES') if !$lasts && rand() < 0.8;
-        my $id = works($session, $take);
+        my $own = "INSERT INTO job (status, locked_by, locked_at) VALUES ('running', '$name', now()) RETURNING id";
+        my $id = works($session, $way eq 'old' && !$lasts && rand() < 0.2 ? $own : $take);
         return if $id !~ /^\d+$/ || !$lasts && rand() < 0.1;
         my ($beat, $begin, $effect, $end, $commit) = ($page->by($way, "$way 1" => $name, ':id' => $id))[ 1 .. 5 ];
         works($session, $_) for $beat, $begin, $effect;
@@ -57,4 +64,21 @@ sub by
         die "$name gets $ended" if $ended !~ /^(?:UPDATE [01]|IL005|)$/;
         return;
     };
+}
+
+# A job of one hour keeps its time when its holder writes it.
+sub keeps_its_ttl
+{
+    my ($session) = sessions(1);
+    works($session, 'BEGIN');
+    my $id = works($session, 'INSERT INTO job DEFAULT VALUES RETURNING id');
+    works($session, "SELECT interlock.lock_row('job', $id, 'long', ttl => '1 h')");
+    works($session, "SELECT interlock.set_holder('long')");
+    works($session, "UPDATE job SET address = 'dora' WHERE id = $id");
+    is(works($session, "SELECT status, lock_until - locked_at FROM job WHERE id = $id"),
+        'running|01:00:00', 'a job of one hour keeps its time');
+    works($session, "SELECT interlock.save_row('job', $id, 'long', '{\"status\": \"done\"}')");
+    works($session, "INSERT INTO sent VALUES ($id, 'new long')");
+    works($session, 'COMMIT');
+    return;
 }
