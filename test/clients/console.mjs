@@ -462,6 +462,7 @@ await check('by keyboard alone', async () => {
     await page.getByLabel('Search').focus();
     await page.keyboard.type('fred');
     await page.keyboard.press('Enter');
+    await eventually(async () => await button(page, 'Release').count() === 1); // what was found is shown
     await button(page, 'Release').focus();
     const held = await page.locator('time').first().innerText();
     await eventually(async () => await page.locator('time').first().innerText() !== held);
