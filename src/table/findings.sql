@@ -45,7 +45,8 @@ BEGIN ATOMIC
       FROM interlock_internal.list_trigger_kinds() k
       JOIN pg_proc p ON p.proname = k.kind AND p.pronamespace = 'interlock_internal'::regnamespace
       JOIN pg_trigger t ON t.tgfoid = p.oid
-      JOIN pg_class c ON c.oid = t.tgrelid AND (c.relpersistence <> 't' OR c.relnamespace = pg_my_temp_schema());
+      JOIN pg_class c ON c.oid = t.tgrelid AND (c.relpersistence <> 't' OR c.relnamespace = pg_my_temp_schema())
+    OFFSET 0; -- else the planner may split the arguments again for each use
 END;
 COMMENT ON FUNCTION interlock_internal.list_own_triggers() IS
 'For findings: the triggers of the extension with their arguments, the mechanism that they are of, and what a table lacks while they do not
