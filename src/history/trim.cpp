@@ -377,19 +377,17 @@ List* trimmed_tables() {
 
 // The table is locked, together with the history table.
 static Relation open_to_trim(Relation rel, const History* history, Oid table) {
+    constexpr int16 kEvents = TRIGGER_TYPE_DELETE | TRIGGER_TYPE_UPDATE; // to become whole
     Relation entries = open_readable_entries(rel, history, RowExclusiveLock);
-    Relation trimmed = table == history->table ? entries : table_open(table, NoLock);
-    // An entry that becomes whole is updated.
-    for (int16 event : {TRIGGER_TYPE_DELETE, TRIGGER_TYPE_UPDATE}) {
-        if (trimmed == entries)
-            require_trusted_partitions(entries, event);
-        else
-            require_trusted_partition(entries, trimmed, event);
-        refuse_untrusted_triggers(trimmed, event);
+    if (table == history->table) {
+        require_trusted_partitions(entries, kEvents);
+        refuse_untrusted_triggers(entries, TRIGGER_TYPE_UPDATE);
+        return entries;
     }
-    if (trimmed != entries)
-        table_close(entries, NoLock);
-    return trimmed;
+    Relation partition = table_open(table, NoLock);
+    require_trusted_partition(entries, partition, kEvents);
+    table_close(entries, NoLock);
+    return partition;
 }
 
 // A batch of `history->table` or of one of its partitions, which is `entries->table`.

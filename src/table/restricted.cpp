@@ -50,16 +50,17 @@ static bool has_untrusted_condition(const Trigger& trigger, Oid owner) {
             has_untrusted_type(trigger.tgoid, owner));
 }
 
-static const char* doing(int16 event) {
-    return event == TRIGGER_TYPE_DELETE ? "deleting from" : "writing to";
+static const char* doing(int16 events) {
+    return (events & TRIGGER_TYPE_DELETE) != 0 ? "deleting from" : "writing to";
 }
 
-void refuse_untrusted_triggers(Relation rel, int16 event) {
+void refuse_untrusted_triggers(Relation rel, int16 events) {
     Oid owner = rel->rd_rel->relowner;
     const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger& trigger = triggers->triggers[i];
-        if ((trigger.tgtype & event) == 0 || (trigger.tgisinternal && !writes_elsewhere(trigger)))
+        int16 fires = trigger.tgtype & events;
+        if (fires == 0 || (trigger.tgisinternal && !writes_elsewhere(trigger)))
             continue;
         Oid other = trigger.tgisinternal ? owner_of_table(trigger.tgconstrrelid)
                                          : owner_of_function(trigger.tgfoid);
@@ -67,7 +68,7 @@ void refuse_untrusted_triggers(Relation rel, int16 event) {
             ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                             errmsg("%s table \"%s\" would run code of role \"%s\" with the rights "
                                    "of the table's owner",
-                                   doing(event), RelationGetRelationName(rel),
+                                   doing(fires), RelationGetRelationName(rel),
                                    GetUserNameFromId(other, true)),
                             errhint("The table's owner must also own its trigger functions, and "
                                     "the tables that refer to it with ON DELETE CASCADE or SET.")));
@@ -76,7 +77,7 @@ void refuse_untrusted_triggers(Relation rel, int16 event) {
                     (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                      errmsg("%s table \"%s\" would run functions in the condition of trigger "
                             "\"%s\" with the rights of the table's owner",
-                            doing(event), RelationGetRelationName(rel), trigger.tgname),
+                            doing(fires), RelationGetRelationName(rel), trigger.tgname),
                      errhint("In WHEN, call functions of the table's owner or immutable ones of "
                              "the server, or test it in the trigger's function.")));
     }

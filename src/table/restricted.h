@@ -57,9 +57,9 @@ void as_configuring_owner(Oid relid, Body&& body) {
         as_untrusted(owner, SECURITY_NOFORCE_RLS, body);
 }
 
-// Raises 42501 if a deletion (TRIGGER_TYPE_DELETE) or an INSERT would run code of other roles with
-// the rights of the table's owner, who may be a superuser.
-void refuse_untrusted_triggers(Relation rel, int16 event);
+// Raises 42501 if one of these events (TRIGGER_TYPE_DELETE and so on) would run code of other roles
+// with the rights of the table's owner, who may be a superuser.
+void refuse_untrusted_triggers(Relation rel, int16 events);
 
 // Runs body(), which does `event` to the open table, as the table's owner, restricted and without
 // row security. Raises 42501 if that would run code of other roles. Closes the table.
