@@ -1,6 +1,7 @@
 #include "history/partition.h"
 
 #include "server/scope.h"
+#include "server/stable_text.h"
 #include "server/subtransaction.h"
 #include "table/name.h"
 #include "table/plan.h"
@@ -83,7 +84,7 @@ Ranges ranges_of(Relation rel) {
 
 // --- Code of other roles -------------------------------------------------------------------------
 
-void require_trusted_partition(Relation rel, Relation partition, int16 event) {
+void require_trusted_partition(Relation rel, Relation partition, int16 events) {
     if (partition->rd_rel->relkind != RELKIND_RELATION)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("partition \"%s\" of history table \"%s\" is not an ordinary table",
@@ -98,16 +99,16 @@ void require_trusted_partition(Relation rel, Relation partition, int16 event) {
                  errhint("Give it to the owner of the history table: ALTER TABLE %s OWNER TO %s;",
                          qualified_name(partition),
                          quote_identifier(GetUserNameFromId(rel->rd_rel->relowner, false)))));
-    refuse_untrusted_triggers(partition, event);
+    refuse_untrusted_triggers(partition, events);
 }
 
-void require_trusted_partitions(Relation rel, int16 event) {
+void require_trusted_partitions(Relation rel, int16 events) {
     if (!is_partitioned(rel))
         return;
     PartitionDesc partitions = partitions_of(rel);
     for (int i = 0; i < partitions->nparts; i++) {
         Relation partition = table_open(partitions->oids[i], RowExclusiveLock);
-        require_trusted_partition(rel, partition, event);
+        require_trusted_partition(rel, partition, events);
         table_close(partition, NoLock);
     }
 }
@@ -161,18 +162,6 @@ static bool attempt_work(const char* what, const char* table, Body&& body) {
     return error == nullptr;
 }
 
-// In UTC, for a statement.
-static char* utc_text(TimestampTz time) {
-    struct pg_tm parts;
-    fsec_t fraction;
-    if (timestamp2tm(time, nullptr, &parts, &fraction, nullptr, nullptr) != 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE), errmsg("timestamp out of range")));
-    char text[MAXDATELEN + 1];
-    EncodeDateTime(&parts, fraction, false, 0, nullptr, USE_ISO_DATES, text);
-    return psprintf("%s+00", text);
-}
-
 // p20260131, or p20260131t2359 for a time within the day.
 static char* label_of(TimestampTz from) {
     struct pg_tm parts;
@@ -194,10 +183,14 @@ static bool create_partition(Oid history, const char* label, const char* bound) 
     });
 }
 
+static char* text_of(TimestampTz time) {
+    return stable_text(TIMESTAMPTZOID, TimestampTzGetDatum(time));
+}
+
 static bool create_range(Oid history, const Range& range) {
     return create_partition(
         history, label_of(range.from),
-        psprintf("FOR VALUES FROM ('%s') TO ('%s')", utc_text(range.from), utc_text(range.to)));
+        psprintf("FOR VALUES FROM ('%s') TO ('%s')", text_of(range.from), text_of(range.to)));
 }
 
 Ranges ranges_of(Oid history) {
