@@ -59,16 +59,10 @@ static bool is_store_known(LeaseDatabase* database) {
 // A store that is new has no records: the horizon stands for those of long leases.
 static int64 last_expiry(const LeaseDatabase& database) {
     int64 last = 0;
-    for (int i = 0; i < kLeasePartitions; i++) {
-        LWLockAcquire(partition_lock(i), LW_SHARED);
-        for_each_lease(i, [&](Ref ref) {
-            const Lease& lease = *lease_at(ref);
-            if (node_at(lease.node)->database == database.database &&
-                lease.expires != kNeverExpires)
-                last = Max(last, lease.expires);
-        });
-        LWLockRelease(partition_lock(i));
-    }
+    for_each_lease_of(database.database, [&last](const Lease& lease) {
+        if (lease.expires != kNeverExpires)
+            last = Max(last, lease.expires);
+    });
     return last;
 }
 

@@ -216,6 +216,20 @@ void for_each_lease(int partition, Body&& body) {
     }
 }
 
+// The same for all leases of a database. Locks one partition after the other. body() drops nothing.
+template <typename Body>
+void for_each_lease_of(Oid database, Body&& body) {
+    for (int i = 0; i < kLeasePartitions; i++) {
+        LWLockAcquire(partition_lock(i), LW_SHARED);
+        for_each_lease(i, [&](Ref ref) {
+            const Lease& lease = *lease_at(ref);
+            if (node_at(lease.node)->database == database)
+                body(lease);
+        });
+        LWLockRelease(partition_lock(i));
+    }
+}
+
 size_t lease_table_size();
 void attach_lease_table(void* memory, bool found);
 

@@ -75,18 +75,12 @@ Datum end_grace(PG_FUNCTION_ARGS) {
 // The new primary has the records of long leases. A renewal for a short time is not recorded.
 static int64 longest_time_left(Oid database) {
     int64 longest = 0;
-    for (int i = 0; i < kLeasePartitions; i++) {
-        LWLockAcquire(partition_lock(i), LW_SHARED);
-        int64 now = monotonic_now();
-        for_each_lease(i, [&](Ref ref) {
-            const Lease& lease = *lease_at(ref);
-            int64 left = lease.expires - now;
-            if (node_at(lease.node)->database == database &&
-                (!has_record(lease) || left <= longest_short_lease()))
-                longest = Max(longest, left);
-        });
-        LWLockRelease(partition_lock(i));
-    }
+    int64 now = monotonic_now();
+    for_each_lease_of(database, [&longest, now](const Lease& lease) {
+        int64 left = lease.expires - now;
+        if (!has_record(lease) || left <= longest_short_lease())
+            longest = Max(longest, left);
+    });
     return longest;
 }
 
