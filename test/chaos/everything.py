@@ -14,7 +14,8 @@ import traceback
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 
-from chaos import MISTAKES, Chaos, compile_clock  # noqa: E402
+from adjustable_clock import compile_clock  # noqa: E402
+from chaos import MISTAKES, Chaos  # noqa: E402
 
 tests = failed = 0
 

@@ -5,12 +5,11 @@ import pathlib
 import queue
 import random
 import signal
-import struct
-import subprocess
 import sys
 import threading
 import time
 
+from adjustable_clock import AdjustableClock
 from history import violations
 from load import Load, stored
 from processes import send, wait_for
@@ -62,7 +61,7 @@ def plan(on, seed, mistake):
 
 class Chaos:
     def __init__(self, directory, programs, clock, minutes, seed, mistake=None, say=print):
-        """clock: the library of helpers/clock.c. say: prints a line for people."""
+        """clock: the library of compile_clock(). say: prints a line for people."""
         self.seconds, self.seed, self.say = minutes * 60, seed, say
         self.directory = directory
         self.begin = time.monotonic()
@@ -71,20 +70,16 @@ class Chaos:
         self.done = {}  # how often each fault was made
         self.failed = queue.Queue()
         self.paused, self.lock = set(), threading.Lock()
-        for name in ("clients", "servers"):
-            (directory / f"clock.{name}").write_bytes(b"\0" * 16)
-        self.servers = Servers(directory, programs, self.environment("servers", clock), mistake)
+        self.clocks = {name: AdjustableClock(clock, directory / f"clock.{name}") for name in ("clients", "servers")}
+        self.servers = Servers(directory, programs, self.clocks["servers"].variables, mistake)
         works = [(name, dict(arguments)) for name, arguments, count in WORKS for _ in range(count)]
         if mistake == "no_grace":  # leases that are still held after a crash of a slow machine
             for _, arguments in works[:4]:
                 arguments["ttl"] = 20
         self.load = Load(
             directory, self.servers.addresses(), works, seed=seed, impatient=0.3, mistake=mistake, proxy=self.servers.port,
-            environment=self.environment("clients", clock),
+            environment=self.clocks["clients"].variables,
         )  # fmt: skip
-
-    def environment(self, name, clock):
-        return {"LD_PRELOAD": str(clock), "CLOCK_OFFSETS": str(self.directory / f"clock.{name}")}
 
     # --- What faults use ---------------------------------------------------------------------------------------------
 
@@ -104,10 +99,7 @@ class Chaos:
     def step_clock(self, name, seconds):
         if name == "servers":
             self.operations.append({"do": "clock", "sent": time.monotonic(), "answered": time.monotonic()})
-        with open(self.directory / f"clock.{name}", "r+b") as file:
-            (now,) = struct.unpack("q", file.read(8))
-            file.seek(0)
-            file.write(struct.pack("q", now + seconds))
+        self.clocks[name].step(seconds)
 
     def found(self, kind, what):
         self.violations.setdefault(kind, []).extend(what)
@@ -172,9 +164,3 @@ class Chaos:
         broken = "SELECT concat_ws(': ', rel, finding, evidence) FROM interlock.advise() WHERE severity = 'broken'"
         self.found("findings of advise", [finding for (finding,) in self.servers.must(broken)])
         self.found("crashes", [line for server in (self.servers.one, self.servers.two) for line in server.crashes()])
-
-
-def compile_clock(directory):
-    library = directory / "clock.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, HERE.parent / "helpers/clock.c", "-ldl"], check=True)
-    return library

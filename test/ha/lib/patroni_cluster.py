@@ -27,6 +27,7 @@ import urllib.request
 
 import yaml
 
+from adjustable_clock import AdjustableClock, compile_clock
 from processes import children_of, command_of, send, state_of, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -85,7 +86,7 @@ class Cluster:
 
     def relayed(self, node):
         """Where the relay of a node listens for its server, for its Patroni, and for etcd."""
-        return [f"127.0.0.1:{self.port(node) + floor * len(NODES)}" for floor in (2, 3, 4)]
+        return [f"127.0.0.1:{self.port(node) + block * len(NODES)}" for block in (2, 3, 4)]
 
     def etcd(self, peer=False):
         return f"127.0.0.1:{self.first_port + 5 * len(NODES) + peer}"
@@ -167,7 +168,7 @@ class Cluster:
         self.spawn(node, ["patroni", f"{directory}/patroni.yml"])
 
     def programs(self, node):
-        """The directory of the server's programs. Where the node's clock is off, its postgres is told so."""
+        """The directory of the server's programs. If the clock of the node is off, its postgres runs with another clock."""
         directory = self.directory / node / "bin"
         if node not in self.clocks:
             return self.bin
@@ -176,9 +177,10 @@ class Cluster:
             for program in pathlib.Path(self.bin).iterdir():
                 if program.name != "postgres":
                     (directory / program.name).symlink_to(program)
-            library = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
-            clock = f"LD_PRELOAD={library} FAKETIME={self.clocks[node]:+}s FAKETIME_DONT_FAKE_MONOTONIC=1"
-            (directory / "postgres").write_text(f'#!/bin/sh\nexport {clock}\nexec {self.bin}/postgres "$@"\n')
+            clock = AdjustableClock(compile_clock(directory), directory / "clock")
+            clock.step(self.clocks[node])
+            variables = shlex.join(f"{name}={value}" for name, value in clock.variables.items())
+            (directory / "postgres").write_text(f'#!/bin/sh\nexec env {variables} {self.bin}/postgres "$@"\n')
             (directory / "postgres").chmod(0o755)
         return str(directory)
 
@@ -309,7 +311,7 @@ class Cluster:
             send(signal.SIGCONT, server + patroni)
 
     def cut(self):
-        """The node hears nothing of the others and of etcd any more. Clients still reach it."""
+        """The node has no connection to the other nodes and to etcd. Clients still reach it."""
         node = wait_for("a primary", self.primary)
         send(signal.SIGSTOP, self.running(f"{node}/relay"))
         try:
