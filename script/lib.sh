@@ -194,6 +194,9 @@ cache_home() {
     echo "$home/$EXTENSION"
 }
 
+# version_of DIRECTORY: the version that the control file there says.
+version_of() { sed -n "s/^default_version *= *'\(.*\)'/\1/p" "$1/$EXTENSION.control"; }
+
 # build_extension: compiles in a cache, warnings being errors, and copies the
 # result to WORK/tree. The output of make goes to WORK/build.log.
 build_extension() {
