@@ -100,7 +100,7 @@ sql("SELECT interlock.enable_history('doc', 5)");
 $node->append_conf('postgresql.conf', 'interlock.sweep_batch = 10');
 $node->reload;
 my $script = $node->basedir . '/add.sql';
-append_to_file($script, "UPDATE doc SET note = 'load' WHERE id = 1;\n");
+append_to_file($script, "UPDATE doc SET note = random() WHERE id = 1;\n"); # an entry each
 my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-c', 2, '-T', 60, '-f', $script, '-h', $node->host, '-p', $node->port, 'source' ],
     '>', \my $out, '2>', \my $err);
 ok($node->poll_query_until('source', 'SELECT count(*) > 0 FROM interlock_internal.history_position p JOIN doc_history h ON h.id > 300'), 'entries are added');
