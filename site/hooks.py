@@ -193,7 +193,7 @@ def nested_lists(text: str) -> str:
 
 
 def without_contents(text: str) -> str:
-    """The site has the contents of each page beside it."""
+    """The site lists the headings of a page next to it, so the list at its top goes."""
     return re.sub(r"^(?:- \[[^]]+\]\(#[^)]+\)\n){4,}\n", "", text, flags=re.M)
 
 

@@ -7,7 +7,7 @@ do          what, with these values of its own
 acquire     key, token, ttl        a lease was granted
 renew       key, token, ttl        until ttl after it was sent
 hold        key, token             a client relied on its lease from "answered" to "sent"
-release     key, token             from then on the client does not rely on it; recorded before the call
+release     key, token             the client does not use it any more; recorded before the call
 mark        key, token, ttl        a marker was acquired; its token is the id of the operation
 unmark      key, token             as release
 write       op, key, token         a row of the table work, in a transaction that asserted the lease

@@ -46,7 +46,7 @@ def work(client, keys, ttl, late=True):
             client.record("renew", times[:2], key=key, token=token, ttl=ttl)
             if times[1] is not None:
                 end = times[0] + ttl
-    # Whoever is killed in the call may have released it. Where no answer came the next call finds out.
+    # Recorded first: a client that is killed during the call may have released it.
     client.record("release", (time.monotonic(), None), key=key, token=token)
     client.call(lambda execute: execute("SELECT interlock.release_lease(%s, %s)", [key, token]))
 

@@ -1,7 +1,5 @@
 """Leases: held, renewed, asserted, released, waited for."""
 
-import asyncio
-import os
 import re
 from datetime import datetime, timedelta, timezone
 
@@ -10,7 +8,7 @@ from psycopg import AsyncConnection, ProgrammingError
 from psycopg.errors import InFailedSqlTransaction
 
 from ..shared import deafen, fresh, held, listening, rows, run, value
-from .shop import Case, Event, Started, client, eventually, raised, sleep
+from .shop import Case, Event, Started, client, eventually, raised
 
 run("CREATE TABLE report (body text)")
 

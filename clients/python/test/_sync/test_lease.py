@@ -1,8 +1,6 @@
 # Made from _async/test_lease.py by to_sync.py.
 """Leases: held, renewed, asserted, released, waited for."""
 
-import asyncio
-import os
 import re
 from datetime import datetime, timedelta, timezone
 
@@ -11,7 +9,7 @@ from psycopg import Connection, ProgrammingError
 from psycopg.errors import InFailedSqlTransaction
 
 from ..shared import deafen, fresh, held, listening, rows, run, value
-from .shop import Case, Event, Started, client, eventually, raised, sleep
+from .shop import Case, Event, Started, client, eventually, raised
 
 run("CREATE TABLE report (body text)")
 
