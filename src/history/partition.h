@@ -33,7 +33,8 @@ bool can_have_entries(Relation rel);
 Relation open_partition(Relation rel, TimestampTz changed_at);
 
 // Raises 55000 if the partition is no ordinary table or belongs to another role than the history
-// table, and 42501 if one of the events would run code of other roles (refuse_untrusted_triggers()).
+// table, and 42501 if one of the events would run code of other roles
+// (refuse_untrusted_triggers()).
 void require_trusted_partition(Relation rel, Relation partition, int16 events);
 
 // The same for all partitions.
