@@ -80,12 +80,15 @@ class Session:
         self.begin, self.seconds, self.samples = time.monotonic(), seconds, []
         command = ["pgbench", "-n", "-c", "1", "-M", "prepared", "-f", path, "-T", str(max(1, round(seconds)))]
         environment = {**os.environ, "PGAPPNAME": "soak"}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as process:
-            while process.poll() is None:
-                self.sample()
-                vacuum()
-                time.sleep(0.05)
-            self.output = process.stdout.read()
+        # Into a file: pgbench prints each warning of the server, and would wait for a reader of a pipe.
+        with tempfile.TemporaryFile("w+") as output:
+            with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment) as process:
+                while process.poll() is None:
+                    self.sample()
+                    vacuum()
+                    time.sleep(0.05)
+            output.seek(0)
+            self.output = output.read()
         done = re.search(r"actually processed: (\d+)", self.output)
         self.calls = int(done[1]) if process.returncode == 0 and done else 0
 
