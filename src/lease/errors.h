@@ -1,7 +1,7 @@
 // The errors of leases: IL006.
 #pragma once
 
-#include "lease/lease.h"
+#include "lease/key.h"
 
 namespace interlock::lease {
 
