@@ -426,6 +426,13 @@ await check('by keyboard alone, on a phone', async () => {
     const emil = await tab(one, 'Emil', 1, { viewport: { width: 390, height: 800 } });
     await accessible(emil, 'a phone');
     assert.equal(await emil.evaluate(() => document.documentElement.scrollWidth), 390);
+    await emil.locator('#document').evaluate((main) => main.scrollIntoView());
+    await emil.context().setOffline(true);
+    await shows(emil, 'The server cannot be reached');
+    const { y } = await emil.locator('#offline').boundingBox();
+    assert.ok(y >= 0 && y < 800, `the banner is seen wherever the page is scrolled: ${y}`);
+    await emil.context().setOffline(false);
+    await emil.locator('#offline').waitFor({ state: 'hidden' });
     await button(emil, 'Edit').focus();
     await emil.keyboard.press('Enter');
     await canWrite(emil);

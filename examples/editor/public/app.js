@@ -29,7 +29,7 @@ async function ownTab() {
     const isFree = () => new Promise((found) => {
         navigator.locks.request(`tab ${tab}`, { signal: AbortSignal.timeout(1000) }, () => { found(true); return new Promise(() => {}); }).catch(() => found(false));
     });
-    while (navigator.locks && !await isFree()) newTab();
+    while (navigator.locks && !await isFree()) tab = newTab();
 }
 
 class Refused extends Error {
