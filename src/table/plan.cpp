@@ -55,9 +55,7 @@ static void retire(SPIPlanPtr plan) {
     retired_plans = retired;
 }
 
-static void free_retired_plans(XactEvent event, void*) {
-    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
-        return;
+static void free_retired_plans() {
     while (retired_plans != nullptr) {
         RetiredPlan* next = retired_plans->next;
         SPI_freeplan(retired_plans->plan);
@@ -72,6 +70,23 @@ static SPIPlanPtr remove_entry(PlanEntry* entry) {
     forget_use(&entry->use);
     hash_search(plans, &entry->key, HASH_REMOVE, nullptr);
     return plan;
+}
+
+// find_plan() would return none of them.
+static void free_invalid_plans() {
+    HASH_SEQ_STATUS scan;
+    hash_seq_init(&scan, plans);
+    while (auto* entry = static_cast<PlanEntry*>(hash_seq_search(&scan)))
+        if (!SPI_plan_is_valid(entry->plan))
+            SPI_freeplan(remove_entry(entry));
+}
+
+static void end_transaction(XactEvent event, void*) {
+    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+        return;
+    free_retired_plans();
+    if (forget_stale_tables())
+        free_invalid_plans();
 }
 
 // Whether one more plan can be cached, if need be by evicting one that is not running.
@@ -196,7 +211,7 @@ void initialize_plan_cache() {
     control.entrysize = sizeof(PlanEntry);
     control.hcxt = TopMemoryContext;
     plans = hash_create("interlock plans", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-    RegisterXactCallback(free_retired_plans, nullptr);
+    RegisterXactCallback(end_transaction, nullptr);
 }
 
 // What a rule has put in the place of the statement, and depends on no table.

@@ -14,6 +14,8 @@ struct CacheEntry {
     uint64 changes; // invalidations seen; one that arrives while the info load makes them stale at
                     // once
     LastUse use;
+    bool is_stale; // listed in stale_entries
+    dlist_node stale;
 };
 
 } // namespace
@@ -23,6 +25,7 @@ constexpr int kMaxCachedTables = 8192; // about 8 kB each
 
 static HTAB* cache = nullptr;
 static dlist_head entries_by_use = DLIST_STATIC_INIT(entries_by_use);
+static dlist_head stale_entries = DLIST_STATIC_INIT(stale_entries);
 
 static void retire(TableInfo* info) {
     // A function further up the stack may still read this metadata, so it lives on until the
@@ -34,6 +37,15 @@ static void mark_stale(CacheEntry* entry) {
     entry->changes++;
     if (entry->info != nullptr)
         entry->info->valid = false;
+    if (!entry->is_stale)
+        dlist_push_head(&stale_entries, &entry->stale);
+    entry->is_stale = true;
+}
+
+static void unmark_stale(CacheEntry* entry) {
+    if (entry->is_stale)
+        dlist_delete(&entry->stale);
+    entry->is_stale = false;
 }
 
 static void invalidate(Datum, Oid relid) {
@@ -51,15 +63,20 @@ static void invalidate(Datum, Oid relid) {
         mark_stale(entry);
 }
 
+static void remove_entry(CacheEntry* entry) {
+    if (entry->info != nullptr)
+        retire(entry->info);
+    unmark_stale(entry);
+    forget_use(&entry->use);
+    hash_search(cache, &entry->relid, HASH_REMOVE, nullptr);
+}
+
 static void make_room() {
     while (hash_get_num_entries(cache) >= kMaxCachedTables) {
         auto* entry = longest_unused<CacheEntry>(&entries_by_use);
         if (entry == nullptr)
             return;
-        if (entry->info != nullptr)
-            MemoryContextDelete(entry->info->memory);
-        forget_use(&entry->use);
-        hash_search(cache, &entry->relid, HASH_REMOVE, nullptr);
+        remove_entry(entry);
     }
 }
 
@@ -75,6 +92,7 @@ static CacheEntry* find_entry(Oid relid) {
     entry = static_cast<CacheEntry*>(hash_search(cache, &relid, HASH_ENTER, nullptr));
     entry->info = nullptr;
     entry->changes = 0;
+    entry->is_stale = false;
     note_first_use(&entries_by_use, &entry->use);
     return entry;
 }
@@ -87,6 +105,7 @@ static void revalidate(Relation rel) {
 
 static TableInfo* load(CacheEntry* entry, Relation rel) {
     revalidate(rel);
+    unmark_stale(entry);
     uint64 changes = entry->changes;
     TableInfo* info = load_table_info(rel);
     MemoryContextSetParent(info->memory, CacheMemoryContext);
@@ -199,6 +218,16 @@ const TableInfo* table_info(Relation rel) {
 const TableInfo* cached_table_info(Oid relid) {
     CacheEntry* entry = find_entry(relid);
     return is_right(entry) ? entry->info : nullptr;
+}
+
+bool forget_stale_tables() {
+    if (dlist_is_empty(&stale_entries))
+        return false;
+    while (!dlist_is_empty(&stale_entries)) {
+        auto* place = reinterpret_cast<char*>(dlist_head_node(&stale_entries));
+        remove_entry(reinterpret_cast<CacheEntry*>(place - offsetof(CacheEntry, stale)));
+    }
+    return true;
 }
 
 Relation open_table(Oid relid, LOCKMODE mode) {

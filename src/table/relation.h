@@ -19,6 +19,11 @@ const TableInfo* table_info(Relation rel);
 // relation.
 const TableInfo* cached_table_info(Oid relid);
 
+// Removes the metadata that is no longer valid. Most of it is of tables that were dropped, for
+// which nobody would ask again. Called at the end of each transaction. Returns whether there was
+// any.
+bool forget_stale_tables();
+
 // Opens a table that a function may write: an ordinary or partitioned table that is no catalog.
 // Raises 22004, 42809, or 42P01 if there is no such table, all of them before it locks anything.
 // Raises 42501 if the caller may neither update nor delete any of it (for AccessShareLock: read any

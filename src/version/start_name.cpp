@@ -31,7 +31,6 @@ struct Candidate {
 struct Found {
     char name[2 * (2 * NAMEDATALEN + 2) + 2]; // hash key
     Candidate sole;
-    uint64 changes; // when it was found
 };
 
 } // namespace
@@ -39,6 +38,7 @@ struct Found {
 // It is looked for again once any relation, schema or sequence has changed.
 static HTAB* found_by_name = nullptr;
 static uint64 catalog_changes = 0;
+static uint64 found_after = 0; // the changes that were seen before the first was found
 
 static void note_relation_change(Datum, Oid) { catalog_changes++; }
 static void note_catalog_change(Datum, CatalogCache, uint32) { catalog_changes++; }
@@ -168,12 +168,10 @@ static Candidates find_candidates(const char* name) {
 }
 
 static void watch_catalogs() {
-    HASHCTL control = {};
-    control.keysize = sizeof(Found::name);
-    control.entrysize = sizeof(Found);
-    control.hcxt = TopMemoryContext;
-    found_by_name =
-        hash_create("interlock starts", 64, &control, HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+    static bool watches = false;
+    if (watches)
+        return;
+    watches = true;
     CacheRegisterRelcacheCallback(note_relation_change, 0);
     CacheRegisterSyscacheCallback(NAMESPACEOID, note_catalog_change, 0);
     CacheRegisterSyscacheCallback(SEQRELID, note_catalog_change, 0); // OWNED BY
@@ -181,19 +179,33 @@ static void watch_catalogs() {
 
 // Null when it has to be looked for.
 static Found* find_known(const char* name) {
-    if (found_by_name == nullptr)
-        watch_catalogs();
-    auto* found = static_cast<Found*>(hash_search(found_by_name, name, HASH_FIND, nullptr));
-    return found != nullptr && found->changes == catalog_changes ? found : nullptr;
+    if (found_by_name == nullptr || found_after != catalog_changes)
+        return nullptr;
+    return static_cast<Found*>(hash_search(found_by_name, name, HASH_FIND, nullptr));
 }
 
-static void note_known(const char* name, const Candidate& sole, uint64 changes) {
+static void forget_found() {
+    HTAB* old = found_by_name;
+    found_by_name = nullptr;
+    if (old != nullptr)
+        hash_destroy(old);
+    HASHCTL control = {};
+    control.keysize = sizeof(Found::name);
+    control.entrysize = sizeof(Found);
+    control.hcxt = TopMemoryContext;
+    found_by_name =
+        hash_create("interlock starts", 64, &control, HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+    found_after = catalog_changes;
+}
+
+static void note_known(const char* name, const Candidate& sole) {
     constexpr long kMost = 8192;
+    if (found_by_name == nullptr || found_after != catalog_changes)
+        forget_found();
     if (hash_get_num_entries(found_by_name) >= kMost)
         return;
     auto* found = static_cast<Found*>(hash_search(found_by_name, name, HASH_ENTER, nullptr));
     found->sole = sole;
-    found->changes = changes;
 }
 
 // Only for a sequence that nobody else can have added. Rows that are deleted do not raise it.
@@ -216,12 +228,15 @@ static void refuse_distributed_start(const Candidate& candidate) {
 }
 
 static int64 search_start(const char* name) {
+    watch_catalogs();
     uint64 changes = catalog_changes;
     require_name(name);
     Candidates found = find_candidates(name);
     if (list_length(found.sequences) == 1) {
         refuse_distributed_start(found.at(0, name));
-        note_known(name, found.at(0, name), changes);
+        Candidate sole = found.at(0, name);
+        if (changes == catalog_changes) // else what was found may be old already
+            note_known(name, sole);
     }
     int64 highest = 0;
     for (int i = 0; i < list_length(found.sequences); i++)

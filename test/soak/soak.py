@@ -2,9 +2,13 @@
 
     soak.py MINUTES CALLS [PART]
 
-With a part of a name, only the calls of that name. Each function is called CALLS times, and ten times as often if it writes nothing, as far as its share of the minutes allows. After a
-warm-up the memory of the session must stay as it is, and its open files, too. In the end there is no lock, no lease, no file
-and no row of a catalog more than before. Connects as the environment says.
+With a part of a name, only the calls of that name. Each function is called CALLS times, and ten times as often if it writes
+nothing, as far as its share of the minutes allows. After a warm-up the memory of the session must stay as it is, and its open
+files, too. In the end there is no lock, no lease, no file and no row of a catalog more than before. Connects as the
+environment says.
+
+Functions that change tables are slow, and the caches of the server itself grow with each table. Therefore the memory contexts
+of another session are compared after a few calls and after a hundred more.
 """
 
 import contextlib
@@ -22,6 +26,10 @@ import psycopg
 CALLS = json.loads((pathlib.Path(__file__).resolve().parents[1] / "clients/lib/calls.json").read_text())
 # kB of memory that a session may take after its warm-up. Caches of the server that are not full yet count after few calls.
 GROWTH, GROWTH_OF_FEW, FEW = 1024, 4096, 20_000
+# Calls before the memory contexts are read, and between the two times; how many contexts of one name and bytes in them may come
+# with a call. Each dropped table leaves some 1.5 kB in the caches of the server, and some calls create several tables.
+FIRST, MORE = 20, 100
+CONTEXTS_OF_CALL, BYTES_OF_CALL, CACHED_BYTES_OF_CALL = 0.5, 100, 20_000
 DDL = re.compile(r"\b(CREATE|DROP|ALTER)\b|interlock\.(enable|disable|define|require|configure|own|disown|guard|unguard)")
 sql = psycopg.connect("", autocommit=True).execute
 tests = failed = 0
@@ -72,12 +80,15 @@ class Session:
         self.begin, self.seconds, self.samples = time.monotonic(), seconds, []
         command = ["pgbench", "-n", "-c", "1", "-M", "prepared", "-f", path, "-T", str(max(1, round(seconds)))]
         environment = {**os.environ, "PGAPPNAME": "soak"}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as process:
-            while process.poll() is None:
-                self.sample()
-                vacuum()
-                time.sleep(0.05)
-            self.output = process.stdout.read()
+        # Into a file: pgbench prints each warning of the server, and would wait for a reader of a pipe.
+        with tempfile.TemporaryFile("w+") as output:
+            with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment) as process:
+                while process.poll() is None:
+                    self.sample()
+                    vacuum()
+                    time.sleep(0.05)
+            output.seek(0)
+            self.output = output.read()
         done = re.search(r"actually processed: (\d+)", self.output)
         self.calls = int(done[1]) if process.returncode == 0 and done else 0
 
@@ -148,9 +159,37 @@ def soak(call, seconds, wanted, directory):
     wrong += [f"{files} open files more"] if files > 64 else []
     if not DDL.search(" ".join(lines)) and catalogs() - size > 1 << 20:
         wrong.append(f"catalogs are {(catalogs() - size) >> 10} kB larger")
+    wrong += kept_memory(call)
     wrong += [] if session.calls else session.output.splitlines()[-5:]
     check(not wrong, f"{call['name']}: {session.calls:,} calls", wrong)
     return session.calls
+
+
+# --- Memory contexts ---------------------------------------------------------------------------------------------------
+
+
+def contexts(session):
+    found = session.execute("SELECT name, count(*), sum(used_bytes)::bigint FROM pg_backend_memory_contexts GROUP BY 1").fetchall()
+    return {name: (count, used) for name, count, used in found}
+
+
+def kept_memory(call):
+    """What each call leaves in the memory of its session."""
+    with psycopg.connect("", autocommit=True, prepare_threshold=0) as session:
+        prepare()
+        before = {}
+        for rounds in (FIRST, MORE):
+            before = contexts(session)
+            for _ in range(rounds):
+                for line in statements(call):
+                    session.execute(line)
+        wrong = []
+        for name, (count, used) in contexts(session).items():
+            count, used = count - before.get(name, (0, 0))[0], used - before.get(name, (0, 0))[1]
+            limit = CACHED_BYTES_OF_CALL if name == "CacheMemoryContext" else BYTES_OF_CALL
+            if count > CONTEXTS_OF_CALL * MORE or used > limit * MORE:
+                wrong.append(f"{MORE} calls leave {count} memory contexts and {used} bytes: {name}")
+        return wrong
 
 
 # --- What is left ------------------------------------------------------------------------------------------------------

@@ -299,6 +299,29 @@ test('waiters are served one at a time, and hold no connection of the pool meanw
     });
 });
 
+test('a thousand waiters on a pool of ten are served in the order of asking; those that have left are passed', async () => {
+    await each(async ({ il, pool, rows, driver }) => {
+        await run('DROP TABLE IF EXISTS served', 'CREATE TABLE served (id int GENERATED ALWAYS AS IDENTITY, waiter int, token bigint)');
+        const key = fresh('turn');
+        const first = await il.acquire(key, { ttl: '10 min' });
+        const stop = new AbortController();
+        const leaves = (n) => n % 20 === 7;
+        const waiters = Array.from({ length: 1000 }, (_, n) => il.lease(key, { ttl: '10 min', wait: '30 min', ...(leaves(n) ? { signal: stop.signal } : {}) },
+            (lease) => lease.transaction((tx) => rows(tx, 'INSERT INTO served (waiter, token) VALUES ($1, $2)', n, lease.token))));
+        const settled = Promise.allSettled(waiters);
+        await eventually(async () => await held() === 1001);
+        if (driver === 'pg') assert.deepEqual([pool.totalCount - pool.idleCount, pool.waitingCount], [0, 0]);
+        stop.abort();
+        await eventually(async () => await held() === 951);
+        await first.release();
+        assert.deepEqual((await settled).map(({ status }) => status === 'fulfilled'), waiters.map((_, n) => !leaves(n)));
+        const { rows: served } = await admin.query('SELECT waiter, token FROM served ORDER BY id');
+        assert.deepEqual(served.map(({ waiter }) => waiter), waiters.map((_, n) => n).filter((n) => !leaves(n)));
+        assert.ok(served.every(({ token }, n) => n === 0 || BigInt(token) > BigInt(served[n - 1].token)));
+        await eventually(async () => await held() === 0);
+    }, { pool: { max: 10 } });
+});
+
 test('a wait that is over, or ended by its signal, leaves no ticket', async () => {
     await each(async ({ il }) => {
         const key = fresh('turn');
