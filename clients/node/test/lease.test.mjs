@@ -279,24 +279,31 @@ test('what is no option is an error before anything is asked', async () => {
     });
 });
 
-test('waiters are served one at a time, and hold no connection of the pool meanwhile', async () => {
+test('a thousand waiters on a pool of ten are served one at a time and hold no connection meanwhile; those that have left are passed', async () => {
     await each(async ({ il, pool, driver }) => {
         const key = fresh('turn');
         const first = await il.acquire(key, { ttl: '10 min' });
-        let working = 0, most = 0, served = 0;
-        const waiters = Promise.all(Array.from({ length: 40 }, () => il.lease(key, { ttl: '10 min', wait: '10 min' }, async (lease) => {
+        const stop = new AbortController();
+        const leaves = (n) => n % 20 === 7;
+        let working = 0, most = 0;
+        const tokens = [];
+        const waiters = Array.from({ length: 1000 }, (_, n) => il.lease(key, { ttl: '10 min', wait: '30 min', ...(leaves(n) ? { signal: stop.signal } : {}) }, async (lease) => {
             most = Math.max(most, ++working);
-            await lease.transaction(async () => { served++; });
+            await lease.transaction(async () => { tokens.push(BigInt(lease.token)); });
             working--;
-        })));
-        await eventually(async () => await held() === 41);
+        }));
+        const settled = Promise.allSettled(waiters);
+        await eventually(async () => await held() === 1001);
         if (driver === 'pg') assert.deepEqual([pool.totalCount - pool.idleCount, pool.waitingCount], [0, 0]);
         assert.equal(await value(`SELECT count(*)::int FROM pg_stat_activity WHERE usename = 'app' AND query ILIKE 'listen%'`), 1);
+        stop.abort();
+        await eventually(async () => await held() === 951);
         await first.release();
-        await waiters;
-        assert.deepEqual([served, most], [40, 1]);
+        assert.deepEqual((await settled).map(({ status }) => status === 'fulfilled'), waiters.map((_, n) => !leaves(n)));
+        assert.deepEqual([tokens.length, most], [950, 1]);
+        assert.ok(tokens.every((token, n) => n === 0 || token > tokens[n - 1]));
         await eventually(async () => await held() === 0);
-    });
+    }, { pool: { max: 10 } });
 });
 
 test('a wait that is over, or ended by its signal, leaves no ticket', async () => {

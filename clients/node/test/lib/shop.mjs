@@ -54,7 +54,7 @@ export const one = (body, options = {}) => withClient('pg', drivers.pg.pool, dri
 
 /** Until it is true; for as long as the whole suite may take. */
 export async function eventually(condition) {
-    for (const end = Date.now() + 120_000; !await condition(); await sleep(20)) {
+    for (const end = Date.now() + 600_000; !await condition(); await sleep(20)) {
         if (Date.now() > end) throw new Error('it does not come true');
     }
 }
