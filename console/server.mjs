@@ -153,6 +153,7 @@ api.post('/act/:name', fromOwnPage, express.json({ limit: '100kb' }), async (req
     if (!allowActions) return res.status(403).json({ title: 'this console only reads: start it with --allow-actions' });
     if (!Object.hasOwn(actions, name)) return res.status(404).json({ title: 'there is no such action' });
     if (typeof reason !== 'string' || reason.trim() === '' || reason.length > 1000) return res.status(400).json({ title: 'give a reason' });
+    if (await inDatabase((ask, { standby }) => standby) === 't') return res.status(409).json({ title: 'This server is a standby: nothing can be changed here. Connect to the primary.' });
     const notices = [];
     const title = await inDatabase(async (ask, state, tx) => {
         const hear = ({ severity, message, detail }) => severity === 'WARNING' && notices.push([message, detail].filter(Boolean).join(': '));

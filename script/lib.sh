@@ -7,6 +7,7 @@
 #   need_packages NAME...      install what is missing
 #   unpack_package DIR NAME    unpack it and what it needs into a directory
 #   find_server                sets PG_CONFIG, PG_VERSION, PG_MAJOR
+#   need_node                  Node.js and npm
 #   make_workspace             sets WORK, removed at exit with all it runs
 #   build_extension            compiles into WORK/tree, with BUILD_FLAGS
 #   stage_server               sets SERVER_BIN and SERVER_CONFIG
@@ -113,25 +114,48 @@ unpack_package() {
     for file in "$1"/*.deb; do dpkg -x "$file" "$1" || return; done
 }
 
-# packages_for MAJOR: what building and testing against that server takes.
+# packages_for MAJOR [build]: what building and testing against that server takes, or building alone.
 packages_for() {
-    echo "postgresql-$1 postgresql-server-dev-$1 postgresql-$1-pgtap"
-    echo "libtap-parser-sourcehandler-pgtap-perl libipc-run-perl g++ make cmake patch"
+    echo "postgresql-$1 postgresql-server-dev-$1 g++ make"
+    [ "${2:-}" = build ] || echo "postgresql-$1-pgtap libtap-parser-sourcehandler-pgtap-perl libipc-run-perl cmake patch"
 }
 
-# find_server: the server of PG_CONFIG or of the PATH, else Debian's default.
+# find_server [build [PACKAGE...]]: the server of PG_CONFIG or of the PATH, else Debian's default. With `build`, what tests take is not
+# installed. On a machine without a server, PACKAGEs are installed together with it.
 find_server() {
     PG_CONFIG=${PG_CONFIG:-$(command -v pg_config || true)}
     if [ -z "$PG_CONFIG" ]; then
-        need_packages postgresql postgresql-server-dev-all
+        need_packages postgresql postgresql-server-dev-all g++ make "${@:2}"
         PG_CONFIG=$(command -v pg_config) || die "could not find pg_config"
     fi
     PG_VERSION=$("$PG_CONFIG" --version | awk '{print $2}')
     PG_MAJOR=${PG_VERSION%%[!0-9]*}
     if [ "$("$PG_CONFIG" --bindir)" = "/usr/lib/postgresql/$PG_MAJOR/bin" ]; then
         # shellcheck disable=SC2046
-        need_packages $(packages_for "$PG_MAJOR")
+        need_packages $(packages_for "$PG_MAJOR" "${1:-}")
     fi
+}
+
+# need_node: Node.js 20 or later with npm. Where the release of Debian has an older one, such as bookworm, npm installs a newer one for
+# us alone.
+need_node() {
+    local kept
+    # shellcheck disable=SC2046
+    need_packages $(node_packages)
+    if node_suffices; then return; fi
+    kept=$(cache_home)/node-22
+    mkdir -p "$kept"
+    note "installing Node.js 22 into $kept, as $(command -v node) is $(node --version)"
+    npm install --prefix "$kept" --no-audit --no-fund --loglevel=error node@22 || die "could not install Node.js 22"
+    PATH=$kept/node_modules/node/bin:$PATH
+    node_suffices || die "needs Node.js 20 or later, but $(command -v node) is $(node --version)"
+}
+
+node_packages() { command -v npm >/dev/null || echo nodejs npm; }
+
+node_suffices() {
+    local version
+    version=$(node --version 2>/dev/null) && [ "$(cut -d. -f1 <<<"${version#v}")" -ge 20 ]
 }
 
 server_headers() { "$PG_CONFIG" --includedir-server; }

@@ -166,7 +166,7 @@ def sections(text: str) -> list[str]:
 
 
 def in_tabs(text: str) -> str:
-    """Sections "In JavaScript", "In Python" that follow each other become tabs of one section. Links to each heading stay right."""
+    """Sections "In SQL", "In JavaScript", "In Python" that follow each other become tabs of one section. Links to each heading stay right."""
 
     def language(section: str) -> str | None:
         heading = re.match(r"## In (\w+)\n", section)
@@ -180,7 +180,7 @@ def in_tabs(text: str) -> str:
             continue
         languages = [language(section) for section in group]
         changed += (
-            f"## In {' and '.join(languages)}\n\n" + "".join(f'<span id="in-{name.lower()}"></span>' for name in languages) + "\n\n"
+            f"## In {' and '.join([', '.join(languages[:-1]), languages[-1]])}\n\n" + "".join(f'<span id="in-{name.lower()}"></span>' for name in languages) + "\n\n"
         )
         for name, section in zip(languages, group):
             changed += f'=== "{name}"\n\n{indent(section.partition(chr(10))[2].strip(), "    ")}\n\n'

@@ -1,7 +1,7 @@
 // Documents that several people edit: HTTP and server-sent events over pg-interlock. The pages are in public/.
 //
-// The connection is that of PGHOST, PGUSER and similar variables. PORT is 8080 by default. There are no passwords: a tab says who
-// its user is, in the header X-User. A program of your own takes the user of its session there. Only loopback is listened on.
+// The connection is that of PGHOST, PGUSER and similar variables. PORT is 8080 by default, HOST is 127.0.0.1. There are no passwords: a
+// tab says who its user is, in the header X-User. A program of your own takes the user of its session there. So listen on loopback only.
 
 import express from 'express';
 import pg from 'pg';
@@ -108,8 +108,15 @@ api.post('/documents', async (req, res) => {
 });
 api.get('/documents/:id', async (req, res) => res.json(await states.of(req.params.id)));
 
+// Whoever takes over names the holder that the page showed: another one, who was faster, keeps the lock.
 api.post('/documents/:id/edit', async (req, res) => {
-    const { row, version, takenFrom } = await open(req.params.id, req.holder, req.body.takeOver);
+    const { params: { id }, holder, body: { takeOver, from } } = req;
+    if (takeOver) {
+        const { rows: [now] } = await pool.query(`SELECT holder FROM interlock.row_lock_of('document', $1::int) WHERE locked`, [id]);
+        if (now && now.holder !== from && now.holder !== holder)
+            return res.status(409).json({ title: `${now.holder.replace(/\/[^/]*$/, '')} edits this document by now. Nothing was changed.` });
+    }
+    const { row, version, takenFrom } = await open(id, holder, takeOver);
     res.json({ row, version, takenFrom });
 });
 // `version` is that of the text that the tab began with, so that a save that comes late is merged and overwrites nothing.
@@ -190,7 +197,7 @@ express().disable('x-powered-by')
     .use('/api', api)
     .use(express.static(fileURLToPath(new URL('public', import.meta.url))))
     .use((req, res) => res.status(404).json({ title: 'there is no such page' }))
-    .listen(Number(process.env.PORT ?? 8080), '127.0.0.1', function (error) {
+    .listen(Number(process.env.PORT ?? 8080), process.env.HOST || '127.0.0.1', function (error) {
         if (error) throw error;
         console.log(`http://127.0.0.1:${this.address().port}/`);
     });

@@ -2,6 +2,7 @@
 // direct path. And what reserve has in common with them.
 
 #include "escrow/adjust.h"
+#include "escrow/errors.h"
 #include "marker/marker.h"
 #include "server/arguments.h"
 #include "server/deadline.h"

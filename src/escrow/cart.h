@@ -42,8 +42,4 @@ int64 amount_of_item(const CartItem& item, const EscrowColumn& column);
 EscrowCounter counter_of_item(const CartItem& item, Relation rel, const TableInfo* info,
                               const EscrowColumn* column);
 
-// The one order in which calls go through several counters, so that no two of them wait for each
-// other: below zero if the left one comes first.
-int compare_counters(const EscrowCounter& left, const EscrowCounter& right);
-
 } // namespace interlock::escrow

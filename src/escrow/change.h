@@ -79,11 +79,4 @@ bool lock_value(const EscrowCounter& counter, bool wait, int64* value,
 // and drops the entry. Under the exclusive gate and the lock of the row.
 void end_parts(const EscrowCounter& counter, AmountSum* sum);
 
-// Raises IL012.
-[[noreturn]] void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict,
-                                   const CounterState* state);
-
-// The same without the amount and its direction, for a caller who must not know them.
-[[noreturn]] void raise_does_not_fit(const EscrowCounter& counter, Verdict verdict);
-
 } // namespace interlock::escrow

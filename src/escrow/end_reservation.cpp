@@ -1,6 +1,7 @@
 // The functions that end or extend a reservation: all of its rows, or none.
 
 #include "escrow/cart.h"
+#include "escrow/counter_order.h"
 #include "escrow/held_reservation.h"
 #include "escrow/reserve.h"
 #include "server/arguments.h"

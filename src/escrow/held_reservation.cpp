@@ -1,6 +1,7 @@
 #include "escrow/held_reservation.h"
 
 #include "escrow/cart.h"
+#include "escrow/counter_order.h"
 #include "server/caller.h"
 
 namespace interlock::escrow {

@@ -6,6 +6,7 @@
 
 #include "escrow/adjust.h"
 #include "escrow/cart.h"
+#include "escrow/counter_order.h"
 #include "escrow/reservation.h"
 #include "escrow/reserve.h"
 #include "server/arguments.h"

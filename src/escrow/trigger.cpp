@@ -2,6 +2,7 @@
 // DELETE and a change of the key end the row's counter.
 
 #include "escrow/change.h"
+#include "escrow/errors.h"
 #include "escrow/own_write.h"
 #include "escrow/reservation.h"
 #include "execution/row_change.h"
@@ -102,10 +103,7 @@ static void check_limits(const RowChange& change, const EscrowColumn& column) {
     int64 value = value_in(change, column, change.new_row);
     if (value >= limits.least && value <= limits.most)
         return;
-    ereport(ERROR, (errcode(kNotEnoughLeft),
-                    errmsg("value of column \"%s\" of table \"%s\" is outside of the limits of its "
-                           "escrow counter",
-                           NameStr(column.name), RelationGetRelationName(change.rel))));
+    raise_out_of_limits(change.rel, column);
 }
 
 // Else two rows could share a counter.

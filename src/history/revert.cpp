@@ -17,6 +17,7 @@
 #include "server/scope.h"
 #include "table/populate.h"
 #include "version/argument.h"
+#include "version/errors.h"
 #include "version/update.h"
 
 namespace interlock::history {

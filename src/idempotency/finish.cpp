@@ -2,6 +2,7 @@
 // each is the token.
 
 #include "execution/write.h"
+#include "idempotency/errors.h"
 #include "idempotency/grant.h"
 #include "idempotency/row.h"
 #include "idempotency/storable.h"

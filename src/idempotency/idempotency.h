@@ -97,9 +97,6 @@ bool is_claimed_here(const IdempotencyKey& key);
 // The counters of the scope (contention/count.h).
 LineRef line_of(const IdempotencyKey& key);
 
-// Raises IL008.
-[[noreturn]] void raise_claim_lost(const IdempotencyKey& key, int64 token);
-
 // The table's OID, and a cached plan for it. The plan must use the index. A plan that was made for
 // few keys would scan all keys, and lock all of them against serializable transactions.
 Oid idempotency_table();

@@ -2,8 +2,8 @@
 
 #include "lease/argument.h"
 #include "lease/clean_restart.h"
+#include "lease/errors.h"
 #include "lease/token_role.h"
-#include "server/error.h"
 #include "server/lone_call.h"
 #include "server/result_row.h"
 #include "server/shared_memory.h"
@@ -25,7 +25,6 @@ static Datum acquire(FunctionCallInfo fcinfo, LeaseRequest* request, const Deadl
                      const AcquireArguments& at);
 static Datum release_by_holder(const Arguments& arguments, const LeaseKey& key);
 static int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal& renewal);
-[[noreturn]] static void raise_not_held(const LeaseKey& key, int64 token);
 
 extern "C" {
 
@@ -192,29 +191,6 @@ static pg_noinline int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal
             first = expires;
     }
     return first;
-}
-
-// Of a lease that is the caller's; what is not does not exist.
-static const char* why_not_held(const LeaseKey& key, int64 token) {
-    const char* why = "gone";
-    with_own_lease(key, token, LW_SHARED, [&](Ref ref) {
-        if (ref != 0)
-            why = lease_at(ref)->is_given_back() ? "ended" : "expired";
-    });
-    return why;
-}
-
-static void raise_not_held(const LeaseKey& key, int64 token) {
-    char* name = pnstrdup(key.bytes, key.length);
-    ereport(
-        ERROR,
-        (errcode(kLeaseNotHeld), errmsg("lease \"%s\" is not held with this token", name),
-         errdetail_internal("%s", json_object({{"key", name},
-                                               {"token", nullptr, psprintf(INT64_FORMAT, token)},
-                                               {"state", why_not_held(key, token)}})),
-         errhint(
-             "The lease has expired, or was released or broken. Roll back: another client may have "
-             "it, as interlock.lease_of(key) shows. After a crash, renew the lease first.")));
 }
 
 // ---- arguments and results ----------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // The trigger that requires a lease of every writer.
 
 #include "lease/argument.h"
+#include "lease/errors.h"
 #include "lease/lease.h"
 #include "lease/path.h"
 #include "lease/require.h"
@@ -136,15 +137,7 @@ static void demand_lease(Relation rel, const LeaseRequirement* requirement, Heap
         return;
     count(line, Counter::kRefusals);
     bool may_show = bms_is_subset(requirement->key_columns, readable_columns(rel, row));
-    const char* table = RelationGetRelationName(rel);
-    const char* name = may_show ? pnstrdup(key.bytes, key.length) : nullptr;
-    ereport(ERROR,
-            (errcode(kLeaseNotHeld),
-             may_show ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
-                      : errmsg("writing to table \"%s\" needs a lease", table),
-             errdetail_internal("%s", json_object({{"table", shown_name(rel)}, {"key", name}})),
-             errhint("Acquire this lease, or a lease on a path above it, in mode exclusive. Call "
-                     "interlock.assert_lease in the transaction that writes.")));
+    raise_lease_needed(rel, may_show ? pnstrdup(key.bytes, key.length) : nullptr);
 }
 
 // Also whether it can be what it was declared to be.

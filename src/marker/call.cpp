@@ -2,7 +2,6 @@
 
 #include "execution/stored_row.h"
 #include "server/arguments.h"
-#include "server/error.h"
 
 namespace interlock::marker {
 
@@ -71,31 +70,6 @@ bool is_held_by_other(const MarkedRow& call, const Look& found) {
 
 bool is_held(const MarkedRow& call, const Look& found) {
     return found.state.live && strcmp(found.state.holder, call.holder) == 0;
-}
-
-void raise_not_held(const MarkedRow& call, const Look& found) {
-    count_call(call);
-    count(call.info, CountedKind::kMarker, Counter::kRefusals);
-    const char* present = found.state.live ? found.state.holder : nullptr;
-    const char* key = key_to_text(call.info, *found.key);
-    ereport(ERROR,
-            (errcode(kMarkerNotHeld),
-             errmsg("\"%s\" does not hold the row of table \"%s\"", call.holder,
-                    RelationGetRelationName(call.rel)),
-             errdetail_internal("%s", json_object({{"table", shown_name(call.rel)},
-                                                   {"key", nullptr, key},
-                                                   {"holder", present}})),
-             errhint("The marker expired, was released or was never taken: lock the row again, "
-                     "read it, and repeat the change.")));
-}
-
-void raise_unwritten(const MarkedRow& call) {
-    Look found = look(call);
-    if (!found.found)
-        raise_no_such_row(call.rel, call.info, call.key);
-    if (!is_held(call, found))
-        raise_not_held(call, found);
-    raise_suppressed(call.rel);
 }
 
 } // namespace interlock::marker

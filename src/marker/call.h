@@ -42,12 +42,4 @@ bool is_held_by_other(const MarkedRow& call, const Look& found);
 // Whether call.holder has the marker.
 bool is_held(const MarkedRow& call, const Look& found);
 
-// Raises IL005, for a function that acts under the marker of call.holder. The row exists, and
-// another holder or no holder has the marker.
-[[noreturn]] void raise_not_held(const MarkedRow& call, const Look& found);
-
-// For a function whose write found no row that call.holder has. Raises P0002, IL005, or the errors
-// of raise_suppressed().
-[[noreturn]] void raise_unwritten(const MarkedRow& call);
-
 } // namespace interlock::marker

@@ -3,6 +3,7 @@
 
 #include "marker/audit.h"
 #include "marker/call.h"
+#include "marker/errors.h"
 #include "server/arguments.h"
 
 namespace interlock::marker {

@@ -3,9 +3,11 @@
 
 #include "execution/stored_row.h"
 #include "marker/call.h"
+#include "marker/errors.h"
 #include "server/arguments.h"
 #include "server/result_row.h"
 #include "version/argument.h"
+#include "version/errors.h"
 #include "version/update.h"
 
 namespace interlock::marker {

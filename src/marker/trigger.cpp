@@ -8,6 +8,7 @@
 #include "execution/partition_move.h"
 #include "execution/probe.h"
 #include "execution/row_change.h"
+#include "marker/errors.h"
 #include "marker/marker.h"
 #include "server/error.h"
 #include "statement/running.h"
@@ -111,39 +112,13 @@ static bool is_forced(const Write& write) {
     return (is_verb(write, Verb::kForce) || is_verb(write, Verb::kTakeOver)) && is_verbs_row(write);
 }
 
-static const char* time_text(TimestampTz time) {
-    return TIMESTAMP_NOT_FINITE(time) ? nullptr : pstrdup(timestamptz_to_str(time));
-}
-
 [[noreturn]] static void refuse_write(const Write& write) {
-    Relation rel = write.change->rel;
-    const TableInfo* info = write.change->info;
+    const RowChange& change = *write.change;
     if (write.is_verb)
-        count(info, CountedKind::kMarker, Counter::kCalls);
-    count(info, CountedKind::kMarker, Counter::kRefusals);
-    HeapTuple row = row_in(write.change->old_row);
-    const Bitmapset* readable = readable_columns(rel, row);
-    auto may_show = [&](MarkerRole role) {
-        return bms_is_member(write.marker->columns[role].attnum, readable);
-    };
-    const char* table = RelationGetRelationName(rel);
-    const char* holder = may_show(kHolder) ? write.before.holder : nullptr;
-    const char* since = may_show(kTime) ? time_text(write.before.since) : nullptr;
-    const char* until = may_show(kUntil) ? time_text(write.before.until) : nullptr;
-    const char* key = readable_key(info, readable, row);
-    ereport(
-        ERROR,
-        (errcode(kRowBeingEdited),
-         holder != nullptr ? errmsg("row of table \"%s\" is being edited by \"%s\"", table, holder)
-                           : errmsg("row of table \"%s\" is being edited", table),
-         errdetail_internal("%s", json_object({{"table", shown_name(rel)},
-                                               {"key", nullptr, key},
-                                               {"holder", holder},
-                                               {"locked_at", since},
-                                               {"expires_at", until}})),
-         errhint(
-             "Wait until it is released or expires. The holder writes with interlock.save_row, or "
-             "after interlock.set_holder in the same transaction.")));
+        count(change.info, CountedKind::kMarker, Counter::kCalls);
+    count(change.info, CountedKind::kMarker, Counter::kRefusals);
+    raise_being_edited(change.rel, change.info, *write.marker, row_in(change.old_row),
+                       write.before);
 }
 
 // Whether the statement releases the marker by its holder's name: WHERE ... AND holder = 'A'. Then

@@ -2,11 +2,10 @@
 
 #include "execution/partition_move.h"
 #include "execution/row_change.h"
+#include "ownership/errors.h"
 #include "ownership/value_writers.h"
-#include "ownership/violation.h"
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
-#include "server/error.h"
 #include "table/row.h"
 #include "table/row_json.h"
 
@@ -183,15 +182,7 @@ static void refuse_update(const Update& update) {
     const Bitmapset* columns = owned_by(update, update.rejected, owner);
     const char* key =
         readable_key(update.info, readable_columns(update.rel, update.old_row), update.old_row);
-    ereport(ERROR, (errcode(kColumnNotOwned),
-                    errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
-                           column_name(update.info, bms_next_member(columns, -1)),
-                           RelationGetRelationName(update.rel), owner),
-                    errdetail_internal("%s", violation_detail(update.rel, update.info, key, columns,
-                                                              owner, update.writer.name)),
-                    errhint("Leave the column as it is stored, or begin the transaction with "
-                            "SELECT interlock.set_writer(%s);",
-                            quote_literal_cstr(owner))));
+    raise_column_owned({update.rel, update.info, key, columns, owner, update.writer.name});
 }
 
 static WriteSample sample_of(const Update& update, const Bitmapset* columns) {

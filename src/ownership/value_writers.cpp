@@ -2,7 +2,7 @@
 
 #include "execution/stored_row.h"
 #include "execution/write.h"
-#include "ownership/violation.h"
+#include "ownership/errors.h"
 #include "ownership/writer.h"
 #include "server/arguments.h"
 #include "server/error.h"
@@ -103,16 +103,8 @@ static void require_writer(const ReleaseCall& call, const StoredRow& row, Nullab
             continue;
         count(call.info, CountedKind::kOwnership, Counter::kRefusals);
         const char* key = key_to_text(call.info, *table_key(call.info, call.key, row));
-        ereport(ERROR,
-                (errcode(kColumnNotOwned),
-                 errmsg("value of column \"%s\" of table \"%s\" belongs to writer \"%s\"", name,
-                        RelationGetRelationName(call.rel), owner),
-                 errdetail_internal(
-                     "%s", violation_detail(call.rel, call.info, key, bms_make_singleton(column),
-                                            owner, writer.name)),
-                 errhint("Begin the transaction with SELECT interlock.set_writer(%s), or let the "
-                         "table's owner release it.",
-                         quote_literal_cstr(owner))));
+        raise_value_owned(
+            {call.rel, call.info, key, bms_make_singleton(column), owner, writer.name});
     }
 }
 

@@ -57,6 +57,17 @@ AttrNumber find_attribute(TupleDesc columns, std::string_view name) {
     return InvalidAttrNumber;
 }
 
+char* column_names_json(TupleDesc columns, const Bitmapset* numbers) {
+    StringInfoData json;
+    initStringInfo(&json);
+    for (int column = -1; (column = bms_next_member(numbers, column)) >= 0;) {
+        appendStringInfoString(&json, json.len == 0 ? "[" : ", ");
+        escape_json(&json, NameStr(TupleDescAttr(columns, column - 1)->attname));
+    }
+    appendStringInfoChar(&json, ']');
+    return json.data;
+}
+
 bool prints_alike(Oid type) {
     switch (type) {
     case INT2OID:

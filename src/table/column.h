@@ -22,6 +22,9 @@ void require_column_name(Relation rel, const char* name);
 // The number of the column, or InvalidAttrNumber if there is no such column.
 AttrNumber find_attribute(TupleDesc columns, std::string_view name);
 
+// The names of columns as a JSON array, for DETAIL.
+char* column_names_json(TupleDesc columns, const Bitmapset* numbers);
+
 // Whether values of the type print the same under all settings of the session, or can be made to do
 // so. The type is not a domain.
 bool prints_alike(Oid type);

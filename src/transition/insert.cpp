@@ -5,7 +5,7 @@
 #include "server/scope.h"
 #include "server/transaction_end.h"
 #include "table/row.h"
-#include "transition/transition.h"
+#include "transition/errors.h"
 
 namespace interlock::transition {
 
@@ -144,11 +144,9 @@ Datum initial_state_trigger(PG_FUNCTION_ARGS) {
     const TableInfo* info = table_info(rel);
     const StateMachine* machine = machine_of_trigger(rel, info, trigger->tg_trigger);
     const char* state = state_of_row(machine, RelationGetDescr(rel), trigger->tg_trigtuple);
-    if (!may_start(machine, state) &&
-        !take_move(rel, info, machine, trigger->tg_trigtuple, state)) {
-        count_refusal(info, true);
-        refuse_state(rel, info, machine, trigger->tg_trigtuple, {.is_new = true, .to = state});
-    }
+    if (!may_start(machine, state) && !take_move(rel, info, machine, trigger->tg_trigtuple, state))
+        refuse_state(rel, info, machine, trigger->tg_trigtuple, {.is_new = true, .to = state},
+                     true);
     return Datum{0};
 }
 }

@@ -46,7 +46,7 @@ bool knows_state(const StateMachine* machine, const char* state) {
            (machine->initial != nullptr && contains_state(&machine->initial->root, state));
 }
 
-static const char* allowed_json(const StateMachine* machine, const char* from) {
+const char* allowed_json(const StateMachine* machine, const char* from) {
     JsonbContainer* allowed = nullptr;
     if (from != nullptr)
         allowed = targets_of(machine, from);
@@ -231,72 +231,6 @@ const StateMachine* find_machine(Relation rel, const TableInfo* info, const char
         if (column == nullptr || strcmp(NameStr(machine.name), column) == 0)
             return usable_machine(rel, &machine);
     raise_no_transitions(rel, column);
-}
-
-static const char* shown_state(const char* state) {
-    return state != nullptr ? psprintf("\"%s\"", state) : "null";
-}
-
-static char* refusal(Relation rel, const char* column, const RefusedMove& move) {
-    const char* table = RelationGetRelationName(rel);
-    if (move.is_new)
-        return move.tells_states ? psprintf("\"%s\" of a new row in table \"%s\" cannot be %s",
-                                            column, table, shown_state(move.to))
-                                 : psprintf(
-                                       "\"%s\" of a new row in table \"%s\" cannot be this "
-                                       "state",
-                                       column, table);
-    return move.tells_states
-               ? psprintf("\"%s\" in table \"%s\" cannot go from %s to %s", column, table,
-                          shown_state(move.from), shown_state(move.to))
-               : psprintf("\"%s\" in table \"%s\" cannot go to this state", column, table);
-}
-
-static char* detail_of(Relation rel, const StateMachine* machine, const RefusedMove& move) {
-    bool tells = move.tells_states;
-    char* detail =
-        json_object({{"table", shown_name(rel)},
-                     {"key", nullptr, move.key},
-                     {"column", NameStr(machine->name)},
-                     {"from", tells ? move.from : nullptr},
-                     {"to", tells ? move.to : nullptr},
-                     {"allowed", nullptr, tells ? allowed_json(machine, move.from) : nullptr}});
-    if (move.guard == nullptr)
-        return detail;
-    detail[strlen(detail) - 1] = '\0';
-    char* of_guard = json_object(
-        {{"guard", format_procedure_qualified(move.guard->function)}, {"reason", move.objection}});
-    return psprintf("%s, %s", detail, of_guard + 1);
-}
-
-void raise_not_allowed(Relation rel, const StateMachine* machine, const RefusedMove& move) {
-    const char* message = refusal(rel, NameStr(machine->name), move);
-    bool guarded = move.guard != nullptr;
-    const char* way_back = guarded ? nullptr : way_back_of_states(rel, machine);
-    ereport(ERROR,
-            (errcode(kTransitionNotAllowed),
-             guarded ? errmsg_internal("%s: %s", message, move.objection)
-                     : errmsg_internal("%s", message),
-             errdetail_internal("%s", detail_of(rel, machine, move)),
-             way_back != nullptr
-                 ? errhint("%s", way_back)
-                 : errhint("The table's owner declares %s with interlock.define_transitions.",
-                           guarded ? "guards" : "transitions")));
-}
-
-void count_refusal(const TableInfo* info, bool is_call) {
-    LineRef line = line_of(info, CountedKind::kTransitions);
-    if (is_call)
-        count(line, Counter::kCalls);
-    count(line, Counter::kRefusals);
-}
-
-void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
-                  RefusedMove move) {
-    const Bitmapset* readable = readable_columns(rel, row);
-    move.key = readable_key(info, readable, row);
-    move.tells_states = bms_is_member(machine->column, readable);
-    raise_not_allowed(rel, machine, move);
 }
 
 } // namespace interlock::transition

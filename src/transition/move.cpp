@@ -9,6 +9,7 @@
 #include "table/match.h"
 #include "table/row.h"
 #include "table/row_json.h"
+#include "transition/errors.h"
 #include "transition/guard.h"
 #include "transition/transition.h"
 #include "transition/unknown_state.h"
@@ -400,99 +401,28 @@ static const char* outcome_name(MoveOutcome outcome) {
     pg_unreachable();
 }
 
-static const char* key_of(const Move& move, const MoveResult& found) {
-    return key_to_text(move.info, *table_key(move.info, move.key, found.row));
-}
-
-// As they were given: "a", or ["a", "b"].
-static char* states_as_json(const States& states) {
-    StringInfoData json;
-    initStringInfo(&json);
-    for (int i = 0; i < states.count; i++) {
-        appendStringInfoString(&json, i > 0 ? ", " : states.is_array ? "[" : "");
-        escape_json(&json, states.first[i].text);
-    }
-    if (states.is_array)
-        appendStringInfoChar(&json, ']');
-    return json.data;
-}
-
-// "a", "b" or "c"
-static char* states_in_words(const States& states) {
-    StringInfoData words;
-    initStringInfo(&words);
-    for (int i = 0; i < states.count; i++)
-        appendStringInfo(&words, "%s\"%s\"",
-                         i == 0                  ? ""
-                         : i == states.count - 1 ? " or "
-                                                 : ", ",
-                         states.first[i].text);
-    return words.data;
-}
-
-[[noreturn]] static void raise_state_changed(const Move& move, const MoveResult& found) {
-    const char* state = found.state;
-    const char* key = key_of(move, found);
-    ereport(
-        ERROR,
-        (errcode(kStateChanged),
-         errmsg("state of the row in table \"%s\" is %s, not %s", RelationGetRelationName(move.rel),
-                state != nullptr ? psprintf("\"%s\"", state) : "null", states_in_words(move.from)),
-         errdetail_internal("%s", json_object({{"table", shown_name(move.rel)},
-                                               {"key", nullptr, key},
-                                               {"column", NameStr(move.machine->name)},
-                                               {"expected", nullptr, states_as_json(move.from)},
-                                               {"state", state}})),
-         errhint("Another transaction changed it first: read the row and decide again.")));
-}
-
-// ["a", "b"]
-static char* names_as_json(const TableInfo* info, const Bitmapset* columns) {
-    StringInfoData json;
-    initStringInfo(&json);
-    const char* separator = "[";
-    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
-        appendStringInfoString(&json, separator);
-        escape_json(&json, column_name(info, column));
-        separator = ", ";
-    }
-    appendStringInfoChar(&json, ']');
-    return json.data;
-}
-
-[[noreturn]] static void raise_no_match(const Move& move, const MoveResult& found) {
-    int first = bms_next_member(found.differences, -1);
-    const char* key = key_of(move, found);
-    ereport(
-        ERROR,
-        (errcode(kStateChanged),
-         errmsg("row in table \"%s\" does not match: column \"%s\" has another value",
-                RelationGetRelationName(move.rel), column_name(move.info, first)),
-         errdetail_internal(
-             "%s", json_object({{"table", shown_name(move.rel)},
-                                {"key", nullptr, key},
-                                {"column", NameStr(move.machine->name)},
-                                {"expected", nullptr, states_as_json(move.from)},
-                                {"state", found.state},
-                                {"differ", nullptr, names_as_json(move.info, found.differences)}})),
-         errhint("Read the row and decide again.")));
+static List* texts_of(const States& states) {
+    List* texts = NIL;
+    for (const State& state : states)
+        texts = lappend(texts, const_cast<char*>(state.text));
+    return texts;
 }
 
 static void raise_not_moved(const Move& move, const MoveResult& found) {
-    switch (found.outcome) {
-    case MoveOutcome::kStateChanged:
-        raise_state_changed(move, found);
-    case MoveOutcome::kNoMatch:
-        raise_no_match(move, found);
-    case MoveOutcome::kNotAllowed: {
+    if (found.outcome == MoveOutcome::kNotFound)
+        raise_no_such_row(move.rel, move.info, move.key);
+    const char* key = key_to_text(move.info, *table_key(move.info, move.key, found.row));
+    if (found.outcome == MoveOutcome::kNotAllowed) {
         const State* from = find_state(move.from, found.state);
         raise_not_allowed(move.rel, move.machine,
-                          {false, true, key_of(move, found),
-                           from != nullptr ? from->text : move.from.first[0].text, move.to.text});
+                          {false, true, key, from != nullptr ? from->text : move.from.first[0].text,
+                           move.to.text});
     }
-    default:
-        raise_no_such_row(move.rel, move.info, move.key);
-    }
+    Mismatch mismatch = {move.rel,           move.info,  move.machine, key, texts_of(move.from),
+                         move.from.is_array, found.state};
+    if (found.outcome == MoveOutcome::kNoMatch)
+        raise_no_match(mismatch, found.differences);
+    raise_state_changed(mismatch);
 }
 
 } // namespace interlock::transition

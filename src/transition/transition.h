@@ -88,6 +88,9 @@ bool may_move(const StateMachine* machine, const char* from, const char* to);
 // The states to which a row may go from that state, as C strings in the order of the declaration.
 List* states_after(const StateMachine* machine, const char* from);
 
+// The same as a JSON array, for DETAIL. For a new row only declared initial states.
+const char* allowed_json(const StateMachine* machine, const char* from);
+
 // Calls visit(state) for each text in the JSON of a declaration, also for the names of members.
 template <typename Visit>
 void each_state(JsonbContainer* json, Visit&& visit) {
@@ -103,28 +106,6 @@ void each_state(JsonbContainer* json, Visit&& visit) {
 
 // Whether the transitions or initial states name the state.
 bool knows_state(const StateMachine* machine, const char* state);
-
-// A refused change of state, with what the caller may know about it.
-struct RefusedMove {
-    bool is_new = false;       // the row is new
-    bool tells_states = false; // false: `from` and `to` are not shown
-    const char* key = nullptr; // as JSON, or null
-    const char* from = nullptr;
-    const char* to = nullptr;
-    const Guard* guard = nullptr;    // the guard that refuses it
-    const char* objection = nullptr; // its reason
-};
-
-// Raises IL002.
-[[noreturn]] void raise_not_allowed(Relation rel, const StateMachine* machine,
-                                    const RefusedMove& move);
-// The same for a row that a trigger refuses. It shows the columns that the current user could
-// SELECT. The row is the new row of an INSERT, or the old row of an UPDATE. It counts the refusal
-// of a write, and also a call, if nothing else counts the call.
-void count_refusal(const TableInfo* info, bool is_call);
-
-[[noreturn]] void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine,
-                               HeapTuple row, RefusedMove move);
 
 // The machine that the trigger belongs to, found by its first argument.
 const StateMachine* machine_of_trigger(Relation rel, const TableInfo* info, const Trigger* trigger);

@@ -7,6 +7,7 @@
 #include "statement/running.h"
 #include "table/last_word.h"
 #include "table/row.h"
+#include "transition/errors.h"
 #include "transition/guard.h"
 #include "transition/transition.h"
 
@@ -74,9 +75,9 @@ static bool ask_guard(const RowChange& change, const StateMachine* machine, cons
         return true;
     const GuardedWrite* write = firing_write(change, machine);
     if (write == nullptr) {
-        count_refusal(change.info, asking.is_verb);
         refuse_state(change.rel, change.info, machine, row_in(change.old_row),
-                     {.from = from, .to = to, .guard = guard, .objection = objection});
+                     {.from = from, .to = to, .guard = guard, .objection = objection},
+                     asking.is_verb);
     }
     write->objection = MemoryContextStrdup(write->memory, objection);
     return false;
@@ -89,11 +90,9 @@ static bool check_transition(const RowChange& change, const StateMachine* machin
         return true;
     if (!asking.is_verb)
         count(change.info, CountedKind::kTransitions, Counter::kCalls);
-    if (!may_move(machine, from, to)) {
-        count_refusal(change.info, asking.is_verb);
+    if (!may_move(machine, from, to))
         refuse_state(change.rel, change.info, machine, row_in(change.old_row),
-                     {.from = from, .to = to});
-    }
+                     {.from = from, .to = to}, asking.is_verb);
     return machine->guards == nullptr || ask_guard(change, machine, from, to, asking);
 }
 

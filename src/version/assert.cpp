@@ -6,6 +6,7 @@
 #include "server/scope.h"
 #include "version/asserted.h"
 #include "version/call.h"
+#include "version/errors.h"
 
 namespace interlock::version {
 

@@ -1,6 +1,7 @@
 #include "version/call.h"
 
 #include "server/result_row.h"
+#include "version/errors.h"
 
 namespace interlock::version {
 

@@ -8,6 +8,7 @@
 #include "server/arguments.h"
 #include "server/result_row.h"
 #include "server/scope.h"
+#include "version/errors.h"
 #include "version/update.h"
 
 namespace interlock::version {

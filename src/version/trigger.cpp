@@ -10,6 +10,7 @@
 #include "table/row.h"
 #include "version/blind.h"
 #include "version/blind_count.h"
+#include "version/errors.h"
 #include "version/housekeeping.h"
 #include "version/start.h"
 #include "version/version.h"
@@ -57,30 +58,10 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-// `given` is the version as the writer, or a trigger before ours, has set it.
-[[noreturn]] static void refuse_version(const RowChange& change, const Versioning* versioning,
-                                        int64 old_token, const char* given) {
-    Relation rel = change.rel;
+[[noreturn]] static void refuse_version(const RowChange& change, int64 old_token,
+                                        const char* given) {
     count(change.info, CountedKind::kVersioning, Counter::kConflicts);
-    HeapTuple row = row_in(change.old_row);
-    const Bitmapset* readable = readable_columns(rel, row);
-    bool may_show = bms_is_member(versioning->column, readable);
-    const char* stored = may_show ? token_to_json(versioning->kind, old_token) : nullptr;
-    const char* shown = may_show ? given : nullptr;
-    const char* key = readable_key(change.info, readable, row);
-    ereport(
-        ERROR,
-        (errcode(kVersionConflict),
-         errmsg("version conflict in table \"%s\": column \"%s\" cannot be set to %s",
-                RelationGetRelationName(rel), NameStr(versioning->name),
-                may_show ? given : "this value"),
-         errdetail_internal("%s", json_object({{"table", shown_name(rel)},
-                                               {"key", nullptr, key},
-                                               {"expected", nullptr, shown},
-                                               {"version", nullptr, stored}})),
-         errhint(
-             "The row has changed since it was read, or the writer sets the version itself. Read "
-             "the row again, and leave the version to the server or set exactly the next one.")));
+    raise_version_set(change.rel, change.info, row_in(change.old_row), old_token, given);
 }
 
 [[noreturn]] static void refuse_end_of_range(Relation rel, const Versioning* versioning) {
@@ -102,7 +83,7 @@ static bool next_counter(const RowChange& change, const Versioning* versioning, 
     if (assigned && !new_is_null && old_token < limit && new_token == old_token + 1)
         return false;
     if (assigned)
-        refuse_version(change, versioning, old_token,
+        refuse_version(change, old_token,
                        new_is_null ? "null" : token_to_json(versioning->kind, new_token));
     if (is_housekeeping(change, versioning, is_verb))
         return false;
@@ -176,7 +157,7 @@ static bool must_give_way(const RowChange& change, const Versioning* versioning,
 static bool next_timestamp(const RowChange& change, const Versioning* versioning, bool is_verb,
                            int64 old_token, int64 new_token, bool new_is_null, Datum* next) {
     if (!new_is_null && TIMESTAMP_NOT_FINITE(new_token) && new_token != old_token)
-        refuse_version(change, versioning, old_token, token_to_json(versioning->kind, new_token));
+        refuse_version(change, old_token, token_to_json(versioning->kind, new_token));
     if (!new_is_null && new_token > old_token) {
         if (new_token > latest_token(versioning))
             refuse_future(change.rel, versioning);

@@ -7,6 +7,7 @@
 #include "execution/insert.h"
 #include "server/error.h"
 #include "version/call.h"
+#include "version/errors.h"
 
 namespace interlock::version {
 
@@ -21,7 +22,6 @@ struct Insertion {
 } // namespace
 
 static Insertion insert_as_called(const RowCall& call, const Changes& changes);
-[[noreturn]] static void raise_is_there(const RowCall& call, const Insertion& found);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(versioned_upsert);
@@ -36,7 +36,8 @@ Datum versioned_upsert(PG_FUNCTION_ARGS) {
     if (call.expected.is_null) {
         Insertion insertion = insert_as_called(call, changes);
         if (!insertion.done)
-            raise_is_there(call, insertion);
+            raise_row_exists(call.rel, call.info, *table_key(call.info, call.key, insertion.row),
+                             insertion.version);
         version = insertion.version;
     } else {
         Attempt attempt = update_as_called(call, changes);
@@ -158,21 +159,6 @@ static Insertion insert_as_called(const RowCall& call, const Changes& changes) {
     Insertion insertion = insert_unless_there(call, changes);
     count_call(call.info, !insertion.done);
     return insertion;
-}
-
-static void raise_is_there(const RowCall& call, const Insertion& found) {
-    char* stored = token_to_json(call.versioning->kind, found.version);
-    const char* key = key_to_text(call.info, *table_key(call.info, call.key, found.row));
-    ereport(
-        ERROR,
-        (errcode(kVersionConflict),
-         errmsg("version conflict in table \"%s\": expected no row, found version %s",
-                RelationGetRelationName(call.rel), stored),
-         errdetail_internal("%s", json_object({{"table", shown_name(call.rel)},
-                                               {"key", nullptr, key},
-                                               {"expected"},
-                                               {"version", nullptr, stored}})),
-         errhint("To change the row, read it, and give its version as argument \"expected\".")));
 }
 
 } // namespace interlock::version

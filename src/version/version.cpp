@@ -126,46 +126,4 @@ const Expression* has_version(Expressions* terms, const Versioning* versioning, 
     return terms->equal(version, terms->value(counter ? INT8OID : type, Int64GetDatum(expected)));
 }
 
-// A client whose times have milliseconds, as JavaScript's Date, cuts what it reads: its next save
-// conflicts again, and so for ever.
-static bool is_cut_to_milliseconds(const Versioning* versioning, int64 expected, int64 stored) {
-    constexpr int64 kMillisecond = USECS_PER_SEC / 1000;
-    return !is_counter(versioning->kind) && !TIMESTAMP_NOT_FINITE(expected) &&
-           !TIMESTAMP_NOT_FINITE(stored) && expected % kMillisecond == 0 &&
-           stored - expected < kMillisecond && expected - stored < kMillisecond;
-}
-
-static const char* way_back_from_cut(Relation rel, const Versioning* versioning) {
-    return psprintf(
-        "The versions differ by less than a millisecond: the client has cut the time "
-        "to milliseconds, and reading again does not help. Carry the version as text, "
-        "or let the table's owner keep milliseconds only: ALTER TABLE %s ALTER COLUMN "
-        "%s TYPE %s(3).",
-        qualified_name(rel), quote_identifier(NameStr(versioning->name)),
-        versioning->kind == TokenKind::kTimestamp ? "timestamp" : "timestamptz");
-}
-
-void raise_version_conflict(Relation rel, const TableInfo* info, const Key& key, int64 expected,
-                            int64 stored, const char* way_back) {
-    const Versioning* versioning = versioning_of(info);
-    TokenKind kind = versioning->kind;
-    if (is_cut_to_milliseconds(versioning, expected, stored))
-        way_back = way_back_from_cut(rel, versioning);
-    else if (way_back == nullptr)
-        way_back =
-            "Read the row again and repeat the change, or use try_versioned_update with "
-            "on_conflict => 'merge' and the row that you read as base.";
-    char* expected_json = token_to_json(kind, expected);
-    char* stored_json = token_to_json(kind, stored);
-    const char* shown = key_to_text(info, key);
-    ereport(ERROR, (errcode(kVersionConflict),
-                    errmsg("version conflict in table \"%s\": expected %s, found %s",
-                           RelationGetRelationName(rel), expected_json, stored_json),
-                    errdetail_internal("%s", json_object({{"table", shown_name(rel)},
-                                                          {"key", nullptr, shown},
-                                                          {"expected", nullptr, expected_json},
-                                                          {"version", nullptr, stored_json}})),
-                    errhint("%s", way_back)));
-}
-
 } // namespace interlock::version

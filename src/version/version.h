@@ -98,10 +98,4 @@ void count_call(const TableInfo* info, bool is_conflict);
 // version = expected, as a condition of a write.
 const Expression* has_version(Expressions* terms, const Versioning* versioning, int64 expected);
 
-// Raises IL001 with the key, the expected and the stored token. `way_back` is the hint. Null means
-// the usual hint.
-[[noreturn]] void raise_version_conflict(Relation rel, const TableInfo* info, const Key& key,
-                                         int64 expected, int64 stored,
-                                         const char* way_back = nullptr);
-
 } // namespace interlock::version

@@ -3,10 +3,13 @@
 import copy
 import pathlib
 import sys
+import types
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+for folder in ("lib", "faults"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / folder))
 
+import point_in_time  # noqa: E402
 from history import violations  # noqa: E402
 
 
@@ -173,6 +176,11 @@ for name, (kind, plant, also) in PLANTED.items():
     found = {kind: what for kind, what in violations(history, stored).items() if what}
     check(kind in found and set(found) <= {kind} | also, f"finds {name}", found)
     kinds_found.add(kind)
+# A run keeps the steps of the clock, and the operations of its clients, in two lists.
+steps = [a for a in HISTORY if a["do"] == "clock"]
+chaos = types.SimpleNamespace(operations=steps, load=types.SimpleNamespace(operations=[a for a in HISTORY if a["do"] != "clock"]))
+found = violations(point_in_time.past(chaos, 5.0, 5.1), STORED)["markers granted twice"]
+check(not found, "a marker that ended by a step of the clock, up to a restore point", found)
 check(kinds_found == kinds, "each kind of fault is planted", kinds - kinds_found)
 print(f"1..{tests}")
 sys.exit(bad > 0)

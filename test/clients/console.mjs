@@ -53,8 +53,9 @@ async function serve(user, { args = [], ...more } = {}) {
 
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 const wrong = []; // what no page may do
-async function tab({ url }, options = {}) {
+async function tab({ url }, options = {}, ...script) {
     const context = await browser.newContext({ viewport: { width: 1180, height: 760 }, deviceScaleFactor: 1.5, locale: 'en-GB', ...options });
+    if (script.length) await context.addInitScript(...script);
     const page = await context.newPage();
     page.setDefaultTimeout(180_000);
     page.on('pageerror', (error) => wrong.push(String(error)));
@@ -70,11 +71,11 @@ async function go(page, place, params = {}) {
 const button = (page, name) => page.getByRole('button', { name, exact: true });
 const shows = (page, text) => page.locator('#content').getByText(text).first().waitFor();
 const row = (page, text) => page.locator('#content tbody tr', { hasText: text }).first();
-async function act(page, name, reason, { to, terminate } = {}) {
+async function act(page, name, reason, { to, terminate, clicks = 1 } = {}) {
     if (to) await page.getByLabel('New holder').fill(to);
     if (terminate) await page.getByLabel('End the sessions').check();
     await page.getByLabel('Reason, which is recorded').fill(reason);
-    await page.locator('#act').getByRole('button', { name, exact: true }).click();
+    await page.locator('#act').getByRole('button', { name, exact: true }).click({ clickCount: clicks });
 }
 async function done(page) {
     await page.locator('#act:not([open]), #act-error:not([hidden])').first().waitFor({ state: 'attached' });
@@ -82,6 +83,7 @@ async function done(page) {
 }
 const audited = (reason) => value('SELECT count(*)::int FROM interlock.audit WHERE reason = $1', reason);
 const picture = async (page, name) => {
+    await page.mouse.move(0, 0);
     if (pictures) await page.screenshot({ path: `${pictures}/${name}.png` });
 };
 async function accessible(page, what) {
@@ -95,7 +97,7 @@ const places = ['overview', 'holds', 'waiting', 'stuck', 'stock', 'hot', 'guards
 
 await check('the server is less than 300 lines, and the package has what it imports', () => {
     assert.ok(readFileSync(`${program}/server.mjs`, 'utf8').split('\n').length < 300);
-    const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--dry-run', '--silent'], { cwd: shop, encoding: 'utf8' }));
+    const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--dry-run', '--silent', '--ignore-scripts'], { cwd: shop, encoding: 'utf8' }));
     const names = new Set(files.map(({ path }) => path));
     for (const name of ['server.mjs', 'queries.mjs', 'actions.mjs', 'public/index.html', 'public/app.js', 'public/pages.js', 'public/hot.js', 'public/lib.js', 'public/style.css'])
         assert.ok(names.has(name), name);
@@ -308,7 +310,7 @@ await check('a row is taken over for another holder', async () => {
     await go(page, 'holds', { kind: 'row_marker' });
     await row(page, 'bert').getByRole('button', { name: 'Take over' }).click();
     await accessible(page, 'a dialog');
-    await act(page, 'Take over', 'bert asked carl', { to: 'carl' });
+    await act(page, 'Take over', 'bert asked carl', { to: 'carl', clicks: 2 });
     await done(page);
     assert.equal(await value(`SELECT holder FROM interlock.row_lock_of('page', 12)`), 'carl');
     assert.equal(await audited('bert asked carl'), 1);
@@ -416,6 +418,38 @@ await check('hostile names and texts are shown as they are', async () => {
     await done(page);
     await page.getByText('1 lease was broken.').waitFor();
     assert.equal(await value('SELECT count(*)::int FROM page'), 40);
+});
+
+await check('right-to-left and combining characters, and a megabyte of text', async () => {
+    const holder = '\u05e2\u05b2\u05e0\u05b8\u05ea e\u0301 \u1112\u1161\u11ab Z\u0351\u036b', long = `${'x'.repeat(99)}\n`.repeat(10_000);
+    await client.query('SELECT interlock.acquire_lease($1, 60, holder => $2)', ['\u0627\u0644\u0639\u0631\u0628\u064a\u0629', holder]);
+    await go(page, 'holds', { kind: 'lease', q: holder });
+    await shows(page, '1 hold');
+    assert.equal(await page.locator('#content tbody bdi', { hasText: 'e\u0301' }).first().innerText(), holder);
+    await client.query('UPDATE page SET body = $1 WHERE id = 30', [long]);
+    await client.query(`SELECT interlock.set_holder('gina'); UPDATE page SET body = 'short' WHERE id = 30`);
+    await go(page, 'history', { relid, key: '30' });
+    const entry = page.locator('.history li', { hasText: 'gina' });
+    assert.match(await entry.locator('del').first().innerText(), /^x{99}/);
+    const answer = await (await fetch(`${reader.url}api/read/history?key=30&relid=${relid}`)).text();
+    assert.ok(answer.length < 100_000, `${answer.length}`);
+});
+
+await check('a clock that is ten minutes off shows the times of the server', async () => {
+    await client.query(`SELECT interlock.acquire_lease('clock', '5 min')`);
+    for (const minutes of [-10, 10]) {
+        const view = await tab(reader, {}, (ms) => {
+            const Right = Date;
+            globalThis.Date = class extends Right {
+                constructor(...args) { super(...args.length ? args : [Right.now() + ms]); }
+                static now() { return Right.now() + ms; }
+            };
+        }, minutes * 60_000);
+        await go(view, 'holds', { q: 'clock' });
+        assert.match(await row(view, 'clock').locator('time').last().innerText(), /^in ([1-5] min|\d+ s)$/, `${minutes} minutes`);
+        assert.match(await row(view, 'clock').locator('time').first().innerText(), /^([\d.]+ s|[1-4] min) ago$/, `${minutes} minutes`);
+        await view.context().close();
+    }
 });
 
 await check('right with 100,000 holds, by pages of the server', async () => {
@@ -535,6 +569,7 @@ await check('a database that goes away and comes back', async () => {
 });
 
 await check('a server that is not preloaded, and a standby', async () => {
+    await client.query(readFileSync(`${process.env.ROOT}/examples/editor/schema.sql`, 'utf8'));
     await client.query('ALTER SYSTEM SET shared_preload_libraries = plpgsql');
     await client.end();
     await own.restart('fast');
@@ -543,6 +578,15 @@ await check('a server that is not preloaded, and a standby', async () => {
         await shows(page, 'The library is not preloaded');
     }
     client = await connect();
+    const document = async (method, path, body) => {
+        const answer = await fetch(`${editor.line}api/documents${path}`, { method, body: body && JSON.stringify(body), headers: { 'Content-Type': 'application/json', 'X-User': 'Anna', 'X-Tab': '00000001' } });
+        return { status: answer.status, ...await answer.json() };
+    };
+    cpSync(`${process.env.ROOT}/examples/editor`, `${shop}/editor`, { recursive: true });
+    const editor = await start('editor/server.mjs', { env: { ...env, PGUSER: 'app', PORT: '0' } });
+    const { status, version } = await document('POST', '/1/edit', {});
+    assert.equal(status, 200, 'the editor needs no preloading');
+    assert.equal((await document('PUT', '/1', { title: 'a', body: 'b', version })).status, 200);
     await client.query('ALTER SYSTEM RESET shared_preload_libraries');
     await client.end();
     writeFileSync(`${own.options.host}/data/standby.signal`, '');
@@ -553,6 +597,13 @@ await check('a server that is not preloaded, and a standby', async () => {
         assert.equal(await page.getByRole('button', { name: /^(Break|Break all|Release|Take over|Forget)$/ }).count(), 0, place);
     }
     await accessible(page, 'a standby');
+    const about = await fetch(`${operator.url}api/state`), { token } = await about.json();
+    const refused = await fetch(`${operator.url}api/act/break`, { method: 'POST', body: JSON.stringify({ key: 'clock', reason: 'test' }),
+        headers: { 'Content-Type': 'application/json', 'X-CSRF-Token': token, cookie: about.headers.get('set-cookie').split(';')[0] } });
+    assert.deepEqual([refused.status, (await refused.json()).title], [409, 'This server is a standby: nothing can be changed here. Connect to the primary.']);
+    assert.equal((await fetch(`${reader.url}api/read/held`)).status, 200);
+    await eventually(async () => (await document('GET', '/1')).status === 200); // it has connected again
+    assert.deepEqual([(await document('POST', '/1/edit', {})).status, editor.child.exitCode], [503, null], 'the editor keeps the text, and tries again');
     client = await connect();
 });
 

@@ -47,10 +47,11 @@ async function end({ child }) {
 
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 const wrong = []; // what no page may do
-async function tab(server, user, document, options = {}) {
+async function tab(server, user, document, options = {}, ...script) {
     const context = await browser.newContext({ viewport: { width: 1040, height: 700 }, deviceScaleFactor: 1.5, locale: 'en-GB', ...options });
+    if (script.length) await context.addInitScript(...script);
     const page = await context.newPage();
-    page.setDefaultTimeout(180_000);
+    context.setDefaultTimeout(180_000);
     page.on('pageerror', (error) => wrong.push(`${user}: ${error}`));
     page.on('dialog', (dialog) => { wrong.push(`${user}: ${dialog.message()}`); void dialog.dismiss(); });
     page.on('console', (message) => { if (/Content Security Policy|Trusted/i.test(message.text())) wrong.push(`${user}: ${message.text()}`); });
@@ -77,6 +78,7 @@ async function finish(page) {
     await looks(page);
 }
 const picture = async (page, name) => {
+    await page.mouse.move(0, 0);
     if (pictures) await page.screenshot({ path: `${pictures}/${name}.png` });
 };
 if (pictures) mkdirSync(pictures, { recursive: true });
@@ -299,6 +301,127 @@ await check('a document that is deleted meanwhile: the text is kept', async () =
     await shows(bert, 'This document was deleted.');
 });
 
+const anna2 = await tab(one, 'Anna', 1), emma = await tab(two, 'Emma', 1);
+
+await check('a document that is deleted while somebody types: the text is kept', async () => {
+    const id = await value(`INSERT INTO document (title) VALUES ('Soon gone') RETURNING id`), gert = await tab(one, 'Gert', id);
+    await edit(gert);
+    await gert.context().setOffline(true);
+    await gert.locator('#body').fill('typed in a tunnel');
+    await shows(gert, 'The server cannot be reached');
+    await client.query('BEGIN');
+    await client.query('SELECT interlock.set_holder($1)', [await holderOf(id)]);
+    await client.query('DELETE FROM document WHERE id = $1', [id]);
+    await client.query('COMMIT');
+    await gert.context().setOffline(false);
+    await shows(gert, 'This document was deleted.');
+    await looks(gert);
+    assert.equal(await gert.locator('#body').inputValue(), 'typed in a tunnel');
+    assert.equal(JSON.parse(await gert.evaluate((key) => localStorage[key], `draft Gert ${id}`)).body, 'typed in a tunnel');
+    await close(gert);
+});
+
+await check('two tabs of one user are two holders, also when one is a copy of the other', async () => {
+    const user = '\u05e2\u05b2\u05e0\u05b8\u05ea e\u0301', first = await tab(one, user, 1);         // Hebrew with points, and a combining accent
+    const opened = first.context().waitForEvent('page');
+    await first.evaluate(() => { globalThis.open(location.href); });      // as a duplicated tab: it has a copy of sessionStorage
+    const second = await opened;
+    await second.locator('#history li').first().waitFor();
+    assert.notEqual(...await Promise.all([first, second].map((page) => page.evaluate(() => sessionStorage.tab))));
+    await edit(first);
+    await shows(second, 'You, in another tab,');
+    await looks(second);
+    await shows(bert.locator('#list'), user);
+    const text = 'e\u0301 \u00e9 \u1112\u1161\u11ab Z\u0351\u036b\u0343 \u05d0\u05b8\u05d1 (12) \u0627\u0644\u0639\u0631\u0628\u064a\u0629';
+    await write(first, text);
+    assert.equal(await bodyOf(1), text, 'no form of Unicode is changed to another one');
+    const holder = await holderOf(1);
+    await first.reload();
+    await first.locator('#history li').first().waitFor();
+    assert.equal(await first.evaluate(() => sessionStorage.tab), holder.split('/')[1], 'a reload stays the same tab');
+    await edit(first);
+    await button(second, 'Take over…').click();
+    await second.getByLabel('Reason, which is recorded').fill('I am here');
+    await second.locator('#take-over').getByRole('button', { name: 'Take over', exact: true }).dblclick();
+    await canWrite(second);
+    await looks(first);
+    assert.equal(await value(`SELECT count(*)::int FROM interlock.audit WHERE reason = 'I am here'`), 1, 'two clicks are one takeover');
+    await finish(second);
+    await close(first);
+});
+
+await check('whoever takes over takes from nobody else than the page has named', async () => {
+    const [hans, ida, jan] = [await tab(one, 'Hans', 1), await tab(two, 'Ida', 1), await tab(one, 'Jan', 1)];
+    await edit(hans);
+    for (const page of [ida, jan]) {
+        await button(page, 'Take over…').click();
+        await page.getByLabel('Reason, which is recorded').fill('Hans is away');
+    }
+    const confirm = (page) => page.locator('#take-over').getByRole('button', { name: 'Take over', exact: true }).click();
+    await confirm(ida);
+    await canWrite(ida);
+    await confirm(jan);
+    await shows(jan, 'Ida edits this document by now. Nothing was changed.');
+    assert.match(await holderOf(1), /^Ida\//);
+    assert.equal(await value(`SELECT count(*)::int FROM interlock.audit WHERE reason = 'Hans is away'`), 1);
+    await finish(ida);
+    await close(hans, ida, jan);
+});
+
+await check('a tab that sleeps for an hour has lost the lock, and keeps its text', async () => {
+    const karl = await tab(one, 'Karl', 1);
+    await edit(karl);
+    await write(karl, 'first\nsecond\n');
+    await karl.context().setOffline(true);
+    await karl.locator('#body').fill('first\nsecond\nnot saved before the sleep\n');
+    const devtools = await karl.context().newCDPSession(karl);
+    await devtools.send('Page.setWebLifecycleState', { state: 'frozen' });
+    await client.query(`SELECT interlock.touch_row('document', 1, $1, ttl => 0.05)`, [await holderOf(1)]);
+    await eventually(async () => await holderOf(1) === undefined);
+    await edit(anna2);
+    await write(anna2, 'FIRST\nsecond\n');
+    await finish(anna2);
+    await karl.context().setOffline(false);
+    await devtools.send('Page.setWebLifecycleState', { state: 'active' });
+    await looks(karl);
+    assert.equal(await bodyOf(1), 'FIRST\nsecond\n', 'it overwrites nothing');
+    await button(karl, 'Edit and merge them').click();
+    await eventually(async () => await bodyOf(1) === 'FIRST\nsecond\nnot saved before the sleep\n');
+    await finish(karl);
+    await close(karl);
+});
+
+await check('a clock that is ten minutes off shows the time that is left', async () => {
+    for (const minutes of [-10, 10]) {
+        const lena = await tab(one, 'Lena', 1, {}, (ms) => {
+            const Right = Date;
+            globalThis.Date = class extends Right {
+                constructor(...args) { super(...args.length ? args : [Right.now() + ms]); }
+                static now() { return Right.now() + ms; }
+            };
+        }, minutes * 60_000);
+        assert.ok(Math.abs(await lena.evaluate(() => Date.now()) - Date.now() - minutes * 60_000) < 300_000);
+        await edit(lena);
+        await write(lena, `clock ${minutes}`);
+        assert.match(await lena.locator('#left').innerText(), /^[01]:\d\d$/);
+        assert.equal(await lena.locator('#notice-soon').count(), 0);
+        await finish(lena);
+        await close(lena);
+    }
+});
+
+await check('a database that goes away and comes back: the text is saved, and others see it', async () => {
+    await edit(anna2);
+    await anna2.locator('#body').fill('before');
+    await client.query(`ALTER ROLE app NOLOGIN; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app' AND datname = current_database()`);
+    await anna2.locator('#body').fill('while it was away');
+    await shows(anna2, 'The server cannot be reached');
+    await client.query('ALTER ROLE app LOGIN');
+    await eventually(async () => await bodyOf(1) === 'while it was away');
+    await emma.waitForFunction(() => document.querySelector('#body').value === 'while it was away');
+    await finish(anna2);
+});
+
 await check('by keyboard alone, on a phone', async () => {
     const emil = await tab(one, 'Emil', 1, { viewport: { width: 390, height: 800 } });
     await accessible(emil, 'a phone');
@@ -307,7 +430,14 @@ await check('by keyboard alone, on a phone', async () => {
     await emil.keyboard.press('Enter');
     await canWrite(emil);
     await emil.waitForFunction(() => document.activeElement.id === 'body');
+    await emil.context().setOffline(true);
     await emil.keyboard.type('by keys ');
+    await shows(emil, 'The server cannot be reached');
+    const { y } = await emil.locator('#offline').boundingBox();
+    assert.ok(y >= 0 && y < 800, `the banner is seen wherever the page is scrolled: ${y}`);
+    await emil.context().setOffline(false);
+    await emil.locator('#offline').waitFor({ state: 'hidden' });
+    await emil.locator('#body').focus();
     await emil.keyboard.press('Shift+Tab');
     await emil.keyboard.press('Shift+Tab');
     await emil.keyboard.press('Enter');

@@ -27,6 +27,7 @@ await check('it is installed without a registry, and brings nothing along', () =
 
 cpSync(`${build}/test`, `${shop}/test`, { recursive: true });
 cpSync(`${build}/README.md`, `${shop}/README.md`);
+cpSync(`${process.env.ROOT}/docs/guide/leases.md`, `${shop}/leases.md`);
 for (const file of readdirSync(`${shop}/test`).filter((name) => name.endsWith('.test.mjs'))) {
     const database = `shop_${file.split('.')[0]}`;
     execFileSync('createdb', [database]);

@@ -2,7 +2,7 @@
 # that. Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
 #
 # needs: python3-build python3-setuptools python3-wheel python3-venv python3-psycopg python3-psycopg-pool
-# needs: python3-fastapi python3-starlette python3-django python3-psycopg2 python3-sqlalchemy
+# needs: python3-fastapi python3-starlette python3-django python3-psycopg2 python3-sqlalchemy python3-greenlet python3-asyncpg
 
 import os
 import pathlib
@@ -58,8 +58,8 @@ if command("its wheel is built without a network", "/usr/bin/python3", "-m", "bu
     if command("an environment", "/usr/bin/python3", "-m", "venv", "--system-site-packages", SHOP / "venv") and \
        command("it is installed without an index", python, "-m", "pip", "install", "--no-index", "--quiet", wheel):
         shutil.copytree(BUILD / "test", SHOP / "test")
-        for extra in ("README.md",):
-            shutil.copy(BUILD / extra, SHOP)
+        for page in (BUILD / "README.md", ROOT / "docs/guide/leases.md"):
+            shutil.copy(page, SHOP)
         for file in sorted(SHOP.glob("test/**/test_*.py")):
             run_tests(python, str(file.relative_to(SHOP))[:-3].replace("/", "."))
 print(f"1..{tests}")

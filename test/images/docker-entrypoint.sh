@@ -18,8 +18,10 @@ if [ "$(id -u)" = 0 ]; then
 fi
 
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
-    initdb -D "$PGDATA" --username="$user" --pwfile=<(echo "${POSTGRES_PASSWORD:?}") --auth-host=scram-sha-256
-    echo "host all all all scram-sha-256" >>"$PGDATA/pg_hba.conf"
+    method=${POSTGRES_HOST_AUTH_METHOD:-scram-sha-256}
+    if [ "$method" = trust ]; then POSTGRES_PASSWORD=none; fi
+    initdb -D "$PGDATA" --username="$user" --pwfile=<(echo "${POSTGRES_PASSWORD:?}") --auth-host="$method"
+    echo "host all all all $method" >>"$PGDATA/pg_hba.conf"
     pg_ctl -D "$PGDATA" -o "$(printf '%q ' "${@:2}" -c listen_addresses=)" -w start
     if [ "$database" != postgres ]; then createdb -U "$user" "$database"; fi
     for file in /docker-entrypoint-initdb.d/*.sql; do

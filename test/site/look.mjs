@@ -87,9 +87,9 @@ await check('the search finds a function', async () => {
 await check('a tab shows the code of its language, and an old link leads to the tabs', async () => {
     const page = await open('phone', 'light', `${version}/guide/transitions.html#in-python`);
     const tabs = page.locator('.tabbed-set'), code = tabs.locator('.tabbed-block');
-    assert.deepEqual(await tabs.locator('.tabbed-labels label').allInnerTexts(), ['JavaScript', 'Python']);
+    assert.deepEqual(await tabs.locator('.tabbed-labels label').allInnerTexts(), ['SQL', 'JavaScript', 'Python']);
     await tabs.locator('label', { hasText: 'Python' }).click();
-    await code.nth(1).locator('pre').first().waitFor();
+    await code.nth(2).locator('pre').first().waitFor();
     assert.equal(await code.first().isVisible(), false);
     assert.equal(await page.locator('#in-python').count(), 1);
     await close(page);

@@ -1,4 +1,4 @@
-// The examples of README.md, run as they are there.
+// The examples of README.md, and those of docs/guide/leases.md, run as they are there.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -7,13 +7,21 @@ import test from 'node:test';
 import { admin, eventually, run, value } from './lib/shop.mjs';
 import { NotEnough, StaleVersion } from 'pg-interlock';
 
-const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-const blocks = (language) => [...readme.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1]);
+const read = (name) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
+const blocks = (language, name = 'README.md') => [...read(name).matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1]);
 
 await run(...blocks('sql'));
 process.env.PGUSER = 'app';
 const file = new URL(`../readme-${process.pid}.mjs`, import.meta.url);
-writeFileSync(file, `import express from 'express';\nexport const app = express();\nconst compute = async (day) => \`report of \${day}\`;\n${blocks('js').join('\n')}`);
+writeFileSync(file, `import express from 'express';\nexport const app = express();\nconst compute = async (day) => \`report of \${day}\`;\n${[...blocks('js'), ...blocks('javascript', 'leases.md')].join('\n')}
+export const calls = { most: 0, now: 0 };
+const addUp = async () => 7;
+async function callCarrier(order) {
+    calls.most = Math.max(calls.most, ++calls.now);
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+    calls.now--;
+    return \`label of \${order}\`;
+}`);
 const page = await import(file).finally(() => rmSync(file));
 const server = page.app.listen(0);
 await once(server, 'listening');
@@ -87,6 +95,18 @@ test('a cart, and the buttons of an order', async () => {
     await assert.rejects(page.pay(17, null), { reason: 'nothing is paid' });
     await page.pay(17, 5);
     await assert.rejects(page.pay(17, 5), { state: 'paid' });
+});
+
+test('docs/guide/leases.md: a lease, permits, several keys', async () => {
+    await run('CREATE TABLE closed (day date PRIMARY KEY, total int)', 'CREATE TABLE invoice (id int PRIMARY KEY, customer int NOT NULL)',
+        'INSERT INTO invoice SELECT i, i % 3 FROM generate_series(1, 750) i');
+    await page.closeDay('2030-01-01');
+    assert.equal(await value('SELECT total FROM closed'), 7);
+    const labels = await Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map((order) => page.shipLabel(order)));
+    assert.deepEqual([labels[7], page.calls.most], ['label of 8', 3]);
+    const [held] = await Promise.all([page.mergeCustomers(0, 1), page.mergeCustomers(0, 2), page.mergeCustomers(0, 1)]);
+    assert.deepEqual(held.map(({ key }) => key), ['customer/0', 'customer/1']);
+    assert.equal(await value('SELECT count(DISTINCT customer)::int FROM invoice'), 1);
 });
 
 test('a worker', async () => {

@@ -1,21 +1,23 @@
 """Django: models with versions, their forms and admin pages, views that run once for their Idempotency-Key, conflicts as answers, and
-the calls of Interlock in the transactions of Django, with psycopg 2 or 3."""
+the calls of Interlock in the transactions of Django, with psycopg 2 or 3. Django has transactions in threads alone: what is async here
+calls a thread for them."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from asgiref.sync import async_to_sync, iscoroutinefunction, sync_to_async
 from django import forms
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import ValidationError
 from django.db import connections, migrations, models, router, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.deprecation import MiddlewareMixin
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import Conninfo
 
@@ -93,11 +95,21 @@ def idempotent(
     user: the user who sends the request, by default the user of the Django session. Keys of different users are different keys. A
     request without a user gets 401. After an exception, or a response of 500 or more, nothing is stored. wait: how long a repeated
     request waits for the first one; without it the repeated request gets 409 at once. ttl: how long the response is stored.
+
+    A view may be async. Its request occupies a thread, which has the transaction: models of the view, such as `aget()` and what is
+    called by sync_to_async(), write within it.
     """
 
     def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
-        if inspect.iscoroutinefunction(view):
-            raise TypeError("transactions of Django need a view that is not async")
+        if iscoroutinefunction(view):
+            # Within async_to_sync, calls of sync_to_async run in the thread that it has left: that of the transaction.
+            in_thread = decorate(async_to_sync(view))
+
+            @functools.wraps(view)
+            async def answer_async(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+                return await sync_to_async(in_thread)(request, *args, **kwargs)
+
+            return answer_async
 
         @functools.wraps(view)
         def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -132,14 +144,9 @@ def idempotent(
     return decorate
 
 
-class ConflictMiddleware:
-    """Conflicts as answers, 409, 412, 423 and others: a line of MIDDLEWARE, 'pg_interlock.django.ConflictMiddleware'."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self._get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self._get_response(request)
+class ConflictMiddleware(MiddlewareMixin):
+    """Conflicts as answers, 409, 412, 423 and others: a line of MIDDLEWARE, 'pg_interlock.django.ConflictMiddleware'. It is for views
+    of both kinds."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         known = as_interlock_error(error)

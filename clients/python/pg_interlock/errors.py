@@ -217,7 +217,7 @@ def interlock_errors() -> Iterator[None]:
 
 
 def sqlstate_of(error: BaseException) -> str | None:
-    """The SQLSTATE of an error of psycopg 3 or 2."""
+    """The SQLSTATE of an error of psycopg 3 or 2, or of asyncpg."""
     state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
     return state if isinstance(state, str) else None
 
@@ -233,13 +233,20 @@ def is_lost_connection(error: BaseException) -> bool:
 
 
 def _raised(kind: type[InterlockError], error: BaseException) -> InterlockError:
-    diag = getattr(error, "diag", None)
-    message = getattr(diag, "message_primary", None) or str(error)
-    detail = _detail(getattr(diag, "message_detail", None))
-    made = kind(message, sqlstate=sqlstate_of(error) or "", detail=detail, hint=getattr(diag, "message_hint", None))
+    message, detail_text, hint = _texts(error)
+    detail = _detail(detail_text)
+    made = kind(message or str(error), sqlstate=sqlstate_of(error) or "", detail=detail, hint=hint)
     version = detail.get("version")
     made.version = None if version is None else version_of(str(version))
     return made
+
+
+def _texts(error: BaseException) -> tuple[str | None, str | None, str | None]:
+    """Message, detail and hint. SQLAlchemy's error for asyncpg has those of asyncpg as its cause."""
+    if diag := getattr(error, "diag", None):
+        return diag.message_primary, diag.message_detail, diag.message_hint
+    raised = error if hasattr(error, "detail") else error.__cause__
+    return getattr(raised, "message", None), getattr(raised, "detail", None), getattr(raised, "hint", None)
 
 
 def _detail(text: str | None) -> dict[str, Any]:

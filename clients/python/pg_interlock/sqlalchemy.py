@@ -1,17 +1,23 @@
-"""SQLAlchemy: models with versions, the calls of Interlock in the transactions of sessions, and a hook for Alembic."""
+"""SQLAlchemy: models with versions, the calls of Interlock in the transactions of sessions, with threads or with asyncio, and a hook
+for Alembic."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import Conninfo
 from sqlalchemy import BigInteger, Column, FetchedValue, text
 from sqlalchemy.orm import declared_attr
 from sqlalchemy.orm.exc import StaleDataError
 
+from ._async.driver import AsyncQuery
+from ._async.driver import connect as connect_async
+from ._async.interlock import AsyncInterlock
 from ._sync.driver import Query, connect
 from ._sync.interlock import Interlock
 from .errors import StaleVersion
@@ -22,8 +28,9 @@ class Versioned:
     """A mixin for declarative models: a flush of a row that another writer has moved raises StaleDataError, which il.transaction()
     and the others raise as StaleVersion. The table is one with `interlock.enable_versioning('TABLE')`."""
 
+    # SQLAlchemy 2 takes an annotation of its result for one of the column.
     @declared_attr
-    def version(cls) -> Any:
+    def version(cls):  # type: ignore[no-untyped-def]
         table = cls.__table__ if hasattr(cls, "__table__") else None
         arguments = getattr(cls, "__table_args__", None) or {}
         options = arguments if isinstance(arguments, dict) else arguments[-1] if isinstance(arguments[-1], dict) else {}
@@ -46,18 +53,14 @@ class SqlalchemyDriver:
     @contextmanager
     def transaction(self, isolation: str | None = None) -> Iterator[Any]:
         with self._sessions() as session:
-            try:
-                with session.begin():
-                    if isolation is not None:
-                        session.connection(execution_options={"isolation_level": isolation.upper()})
-                    yield session
-            except StaleDataError as error:
-                raise StaleVersion(str(error), sqlstate="IL001") from error
+            with _stale_errors(), session.begin():
+                if isolation is not None:
+                    session.connection(execution_options={"isolation_level": isolation.upper()})
+                yield session
 
     def within(self, tx: Any) -> Query:
         def query(sql: str, values: Sequence[Any]) -> list[Row]:
-            result = tx.connection().exec_driver_sql(sql, tuple(values))
-            return [dict(row) for row in result.mappings()] if result.returns_rows else []
+            return _rows(tx.connection().execute(*_statement(sql, values)))
 
         return query
 
@@ -69,15 +72,83 @@ class SqlalchemyDriver:
         if self._own is not None:
             return connect(self._own, {})
         with self._sessions() as session:
-            url = session.get_bind().url
-        named = {"host": url.host, "port": url.port, "user": url.username, "password": url.password, "dbname": url.database}
-        return connect(make_conninfo(**{name: value for name, value in {**url.query, **named}.items() if value}), {})
+            return connect(_conninfo(session.get_bind().url), {})
+
+
+class AsyncSqlalchemyDriver:
+    """The same for sessions of sqlalchemy.ext.asyncio."""
+
+    def __init__(self, sessions: Callable[[], Any], own: str | None) -> None:
+        self._sessions, self._own = sessions, own
+
+    @asynccontextmanager
+    async def transaction(self, isolation: str | None = None) -> AsyncIterator[Any]:
+        async with self._sessions() as session:
+            with _stale_errors():
+                async with session.begin():
+                    if isolation is not None:
+                        await session.connection(execution_options={"isolation_level": isolation.upper()})
+                    yield session
+
+    def within(self, tx: Any) -> AsyncQuery:
+        async def query(sql: str, values: Sequence[Any]) -> list[Row]:
+            return _rows(await (await tx.connection()).execute(*_statement(sql, values)))
+
+        return query
+
+    async def query(self, sql: str, values: Sequence[Any]) -> list[Row]:
+        async with self.transaction() as session:
+            return await self.within(session)(sql, values)
+
+    async def connect(self) -> psycopg.AsyncConnection[Any]:
+        if self._own is not None:
+            return await connect_async(self._own, {})
+        async with self._sessions() as session:
+            return await connect_async(_conninfo(session.get_bind().url), {})
 
 
 def interlock(sessions: Callable[[], Any], *, own: str | None = None, name: str | None = None) -> Interlock[Any]:
     """The Interlock of a sessionmaker: leases, once(), update(), edit() and the others. It opens up to three connections of its own,
     with psycopg 3, as the URL of the engine says, or `own`, a conninfo."""
     return Interlock(SqlalchemyDriver(sessions, own), name=name)
+
+
+def async_interlock(sessions: Callable[[], Any], *, own: str | None = None, name: str | None = None) -> AsyncInterlock[Any]:
+    """The same for an async_sessionmaker, or a sessionmaker whose class is AsyncSession. Its `tx` is an AsyncSession."""
+    return AsyncInterlock(AsyncSqlalchemyDriver(sessions, own), name=name)
+
+
+@contextmanager
+def _stale_errors() -> Iterator[None]:
+    try:
+        yield
+    except StaleDataError as error:
+        raise StaleVersion(str(error), sqlstate="IL001") from error
+
+
+def _statement(sql: str, values: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
+    """A statement with %s as text() with names, which each driver of SQLAlchemy takes with placeholders of its own."""
+    # A blank follows each name: text() takes :name::type for no parameter.
+    named = {f"value_{number}": value for number, value in enumerate(values)}
+    names = iter(named)
+
+    def of_text(found: re.Match[str]) -> str:
+        return f":{next(names)} " if found[0] == "%s" else {"%%": "%", ":": "\\:"}.get(found[0], found[0])
+
+    return text(re.sub("%s|%%|::?", of_text, sql)), named
+
+
+def _rows(result: Any) -> list[Row]:
+    return [dict(row) for row in result.mappings()] if result.returns_rows else []
+
+
+def _conninfo(url: Any) -> str:
+    """What libpq makes of the URL of an engine. Options that only its driver has are left out; asyncpg calls sslmode `ssl`."""
+    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    options = {"sslmode" if name == "ssl" else name: value for name, value in url.query.items()}
+    named = {"host": url.host, "port": url.port, "user": url.username, "password": url.password, "dbname": url.database}
+    options.update({name: value for name, value in named.items() if value})
+    return make_conninfo(**{name: value for name, value in options.items() if name in known})
 
 
 _MARKER = {"lock_status", "lock_by", "lock_time", "lock_until", "lock_reason"}

@@ -28,18 +28,20 @@ settings.configure(
 )
 django.setup()
 
+import asyncio
 import unittest
 
+from asgiref.sync import sync_to_async
 from django.contrib.admin import AdminSite
 from django.db import connection, connections, models, transaction
 from django.http import Http404, HttpResponse, JsonResponse, StreamingHttpResponse
-from django.test import Client, RequestFactory
+from django.test import AsyncClient, Client, RequestFactory
 from django.urls import path
 
 from pg_interlock import Held, LeaseLost, NotFound, StaleVersion
-from pg_interlock.django import Versioned, VersionedAdmin, VersionedForm, any_version, idempotent, interlock
+from pg_interlock.django import ConflictMiddleware, Versioned, VersionedAdmin, VersionedForm, any_version, idempotent, interlock
 
-from .shared import fresh, rows, run, value, wait_until
+from .shared import fresh, held, rows, run, value, wait_until
 
 run(
     "CREATE TABLE note (id serial PRIMARY KEY, body text NOT NULL, hits int NOT NULL DEFAULT 0)",
@@ -130,7 +132,34 @@ def stale(request):
     raise StaleVersion("stale", sqlstate="IL001")
 
 
+@idempotent("pay", user=lambda request: request.headers.get("X-User"))
+async def pay_async(request):
+    order = json.loads(request.body)
+    create = getattr(Payment.objects, "acreate", None) or sync_to_async(Payment.objects.create)  # Django 3.2 has none
+    payment = await create(customer="async", amount=order["amount"])
+    await asyncio.sleep(0)
+    if await sync_to_async(Payment.objects.count)() != await sync_to_async(lambda: value("SELECT count(*) FROM payment") + 1)():
+        raise AssertionError("the payment is not in a transaction")
+    if order.get("status") == "raise":
+        raise Http404
+    return JsonResponse({"id": payment.id}, status=order.get("status", 201))
+
+
+async def under_a_lease(request):
+    def work():
+        with interlock().lease(fresh("async"), 600) as lease, lease.transaction():
+            Payment.objects.create(customer="lease", amount=1)
+            return held()
+
+    return JsonResponse({"held": await sync_to_async(work)()})
+
+
+async def stale_async(request):
+    raise StaleVersion("stale", sqlstate="IL001")
+
+
 urlpatterns = [path("payments", pay), path("other", pay), path("stale", stale), path("admin/", site.urls)]
+urlpatterns += [path("async/payments", pay_async), path("async/lease", under_a_lease), path("async/stale", stale_async)]
 
 
 def tearDownModule():
@@ -319,13 +348,53 @@ class ViewTest(unittest.TestCase):
         self.assertEqual(len(self.post(key, large).content), 30_000)
         self.assertEqual((self.post(key, large).content, self.payments()), (b"", 0))
 
-    def test_a_view_that_is_async_is_refused(self):
-        async def view(request):
-            pass
-
-        self.assertRaises(TypeError, idempotent("pay"), view)
-
     def test_a_conflict_is_an_answer(self):
         note = Note.objects.create(body="x")
         response = self.client.get(f"/stale?id={note.pk}")
         self.assertEqual((response.status_code, json.loads(response.content)["type"]), (409, "StaleVersion"))
+
+
+class AsyncViewTest(unittest.IsolatedAsyncioTestCase):
+    def setUp(self):
+        run("TRUNCATE payment RESTART IDENTITY")
+        self.client = AsyncClient(raise_request_exception=False)
+
+    async def asyncTearDown(self):
+        await sync_to_async(connections.close_all)()
+
+    async def post(self, key, sent):
+        headers = {"idempotency-key": key, "x-user": "anna"}
+        return await self.client.post("/async/payments", json.dumps(sent), "application/json", **headers)
+
+    async def test_an_async_view_runs_once_and_in_the_transaction_of_its_key(self):
+        first, second = await self.post("key-a", {"amount": 10}), await self.post("key-a", {"amount": 10})
+        self.assertEqual((first.status_code, second.status_code, second.content), (201, 201, first.content))
+        self.assertEqual((second["Idempotent-Replayed"], value("SELECT count(*) FROM payment")), ("true", 1))
+        self.assertEqual((await self.post("key-a", {"amount": 11})).status_code, 422)
+
+    async def test_an_async_view_that_raises_or_answers_with_500_leaves_nothing(self):
+        for status, answer in (("raise", 404), (502, 502)):
+            self.assertEqual((await self.post("key-b", {"amount": 10, "status": status})).status_code, answer)
+        self.assertEqual((await self.post("key-b", {"amount": -1})).status_code, 500)
+        self.assertEqual(value("SELECT count(*) FROM payment"), 0)
+        self.assertEqual((await self.post("key-b", {"amount": 10})).status_code, 201)
+
+    async def test_ten_requests_at_once_are_one_payment(self):
+        answers = await asyncio.gather(*[self.post("key-c", {"amount": 10}) for _ in range(10)])
+        self.assertLessEqual({answer.status_code for answer in answers}, {201, 409})
+        self.assertEqual(value("SELECT count(*) FROM payment"), 1)
+
+    async def test_a_lease_in_an_async_view(self):
+        answer = await self.client.get("/async/lease")
+        self.assertEqual((json.loads(answer.content), value("SELECT customer FROM payment"), held()), ({"held": 1}, "lease", 0))
+
+    async def test_a_conflict_of_an_async_view_is_an_answer(self):
+        response = await self.client.get("/async/stale")
+        self.assertEqual((response.status_code, json.loads(response.content)["type"]), (409, "StaleVersion"))
+
+    def test_the_middleware_needs_no_thread_for_an_async_view(self):
+        async def view(request):
+            pass
+
+        self.assertTrue(asyncio.iscoroutinefunction(ConflictMiddleware(view)))
+        self.assertFalse(asyncio.iscoroutinefunction(ConflictMiddleware(lambda request: None)))

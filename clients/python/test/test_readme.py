@@ -1,4 +1,4 @@
-"""The examples of README.md, run as they are there."""
+"""The examples of README.md, and those of docs/guide/leases.md, run as they are there."""
 
 import asyncio
 import json
@@ -6,25 +6,29 @@ import os
 import pathlib
 import re
 import threading
+import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
 from pg_interlock import MarkerHeld, NotEnough, StaleVersion, StateChanged
 
+from .asgi import asked
 from .shared import rows, run, value, wait_until
 
-README = (pathlib.Path(__file__).parent.parent / "README.md").read_text()
+HOME = pathlib.Path(__file__).parent.parent
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
+def blocks(language, page="README.md"):
+    return re.findall(rf"^```{language}\n(.*?)^```$", (HOME / page).read_text(), re.M | re.S)
 
 
 run(*blocks("sql"), "INSERT INTO page VALUES (1, 'text'), (2, 'text')", "INSERT INTO item VALUES (1, 1), (2, 5)")
 os.environ["PGUSER"] = "app"
 page = {"compute": lambda day, held: held.check() or f"report of {day}"}
-for block in blocks("python"):
-    exec(compile(block, "README.md", "exec"), page)
+for name in ("README.md", "leases.md"):
+    for block in blocks("python", name):
+        exec(compile(block, name, "exec"), page)
 
 
 def tearDownModule():
@@ -36,24 +40,8 @@ def lines(name):
     return next(block for block in blocks("python") if name in block).strip().splitlines()
 
 
-async def ask(method, path, query="", body=b"", **headers):
-    """An answer of the application, without a server."""
-    sent = [
-        (name.replace("_", "-").encode(), each.encode()) for name, each in {"content_type": "application/json", **headers}.items()
-    ]
-    scope = {"type": "http", "http_version": "1.1", "method": method, "path": path, "raw_path": path.encode(), "root_path": ""}
-    scope |= {"query_string": query.encode(), "headers": sent, "client": None, "server": ("shop", 80), "scheme": "http"}
-    messages, answer = [{"type": "http.request", "body": body, "more_body": False}], []
-
-    async def receive():
-        return messages.pop() if messages else await asyncio.sleep(600)
-
-    async def send(message):
-        answer.append(message)
-
-    await page["app"](scope, receive, send)
-    content = b"".join(message.get("body", b"") for message in answer[1:])
-    return answer[0]["status"], {name.decode().lower(): each.decode() for name, each in answer[0]["headers"]}, content
+async def ask(*values, **named):
+    return await asked(page["app"], *values, **named)
 
 
 class ReadmeTest(unittest.TestCase):
@@ -110,6 +98,30 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual(next(editors), [])
         editors.close()
         self.assertEqual(value("SELECT body FROM page WHERE id = 2"), "two")
+
+    def test_a_lease_permits_and_several_keys_of_the_guide(self):
+        run(
+            "CREATE TABLE closed (day date PRIMARY KEY, total int)",
+            "CREATE TABLE invoice (id int PRIMARY KEY, customer int NOT NULL)",
+            "INSERT INTO invoice SELECT i, i % 3 FROM generate_series(1, 750) i",
+        )
+        calling, most = set(), []
+
+        def call_carrier(order, permit):
+            calling.add(order)
+            most.append(len(calling))
+            time.sleep(0.02)
+            calling.discard(order)
+            return f"label of {order}"
+
+        page.update({"add_up": lambda day, lease: 7, "call_carrier": call_carrier})
+        page["close_day"](date(2030, 1, 1))
+        self.assertEqual(value("SELECT total FROM closed"), 7)
+        with ThreadPoolExecutor(8) as pool:
+            self.assertEqual(list(pool.map(page["ship_label"], range(8)))[7], "label of 7")
+            tokens, *_ = pool.map(page["merge_customers"], [0, 0, 0], [1, 2, 1])
+        self.assertEqual((max(most), list(tokens)), (3, ["customer/0", "customer/1"]))
+        self.assertEqual(value("SELECT count(DISTINCT customer) FROM invoice"), 1)
 
     def test_a_worker(self):
         run("INSERT INTO job (address) SELECT 'job' FROM generate_series(1, 10)")

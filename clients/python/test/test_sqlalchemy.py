@@ -1,15 +1,24 @@
-"""SQLAlchemy: models with versions, and the calls of Interlock in its transactions."""
+"""SQLAlchemy: models with versions, and the calls of Interlock in its transactions, with threads and with asyncio, on each driver that
+is here: psycopg 3 since SQLAlchemy 2."""
 
+import asyncio
+import json
 import os
 import unittest
 
+import sqlalchemy
+from fastapi import Depends, FastAPI, Request
 from sqlalchemy import Column, Integer, Text, create_engine, text
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import declarative_base, sessionmaker
 
-from pg_interlock import LeaseLost, StaleVersion
-from pg_interlock.sqlalchemy import Versioned, include_object, interlock
+from pg_interlock import Held, LeaseLost, MarkerLost, StaleVersion
+from pg_interlock.sqlalchemy import Versioned, async_interlock, include_object, interlock
+from pg_interlock.starlette import IdempotencyKey, transaction
 
-from .shared import fresh, held, rows, run, value
+from .asgi import asked
+from .shared import fresh, held, rows, run, value, wait_until
+
 
 run(
     "CREATE SCHEMA shop GRANT USAGE ON SCHEMA shop TO app",
@@ -18,6 +27,10 @@ run(
     "SELECT interlock.enable_versioning('note', blind_updates => 'reject')",
     "SELECT interlock.enable_versioning('shop.note')",
     "SELECT interlock.grant_idempotency_scope('pay', 'app')",
+    """CREATE TABLE "50%: off" ("the %s: key" int PRIMARY KEY, "a:b" text)""",
+    """SELECT interlock.enable_versioning('"50%: off"')""",
+    "CREATE TABLE job (id int PRIMARY KEY)",
+    "SELECT interlock.enable_marker('job')",
 )
 Base = declarative_base()
 
@@ -36,10 +49,16 @@ class ShopNote(Versioned, Base):
     body = Column(Text)
 
 
+def url(driver):
+    return f"postgresql+{driver}://app@/{os.environ['PGDATABASE']}?host={os.environ['PGHOST']}&port={os.environ['PGPORT']}"
+
+
 class SqlalchemyTest(unittest.TestCase):
+    driver = "psycopg2"
+
     def setUp(self):
         run("DELETE FROM note WHERE interlock.any_version(version)", "INSERT INTO note VALUES (1, 'old')")
-        self.engine = create_engine(f"postgresql://app@/{os.environ['PGDATABASE']}?host={os.environ['PGHOST']}", future=True)
+        self.engine = create_engine(url(self.driver), future=True)
         self.il = interlock(sessionmaker(self.engine, future=True))
 
     def tearDown(self):
@@ -50,8 +69,9 @@ class SqlalchemyTest(unittest.TestCase):
         run("DELETE FROM shop.note")
         for model in (Note, ShopNote):
             with self.il.transaction() as session:
-                session.add(model(id=7, body="new"))
-        self.assertEqual(rows("SELECT id FROM note WHERE version > 1 OR id = 7 ORDER BY id"), [(7,)])
+                session.add(note := model(id=7, body="new"))
+                session.flush()
+                self.assertIsInstance(note.version, int)
         self.assertIn("shop.note_version_start", str(ShopNote.__table__.c.version.server_default.arg))
 
     def test_the_second_of_two_flushes_is_StaleVersion(self):
@@ -86,7 +106,140 @@ class SqlalchemyTest(unittest.TestCase):
         with self.il.transaction() as session:
             self.assertEqual(session.get(Note, 1).hits, 1)
 
+    def test_names_with_signs_that_statements_use(self):
+        run("""TRUNCATE "50%: off" """, """INSERT INTO "50%: off" VALUES (1, 'old')""")
+        table, key = '"50%: off"', {"the %s: key": 1}
+        self.il.save(table, key, self.il.read(table, key).version, {"a:b": "50%: new"})
+        self.assertEqual(self.il.read(table, key).row["a:b"], "50%: new")
+
     def test_alembic_drops_nothing_of_the_extension(self):
         kept = [include_object(None, name, "column", True, None) for name in ("lock_by", "note_history", "body")]
         self.assertEqual(kept, [False, False, True])
         self.assertTrue(include_object(None, "lock_by", "column", False, None))
+
+
+class AsyncTest(unittest.IsolatedAsyncioTestCase):
+    driver = "asyncpg"
+
+    async def asyncSetUp(self):
+        run("DELETE FROM note WHERE interlock.any_version(version)", "INSERT INTO note VALUES (1, 'old')")
+        self.engine = create_async_engine(url(self.driver))
+        self.il = async_interlock(sessionmaker(self.engine, class_=AsyncSession, expire_on_commit=False))
+
+    async def asyncTearDown(self):
+        await self.il.close()
+        await self.engine.dispose()
+
+    async def test_the_second_of_two_flushes_is_StaleVersion(self):
+        async with self.il.transaction() as session:
+            note = await session.get(Note, 1)
+            first, note.body = note.version, "mine"
+            await session.flush()
+            self.assertGreater(note.version, first)  # without another statement, which asyncio would refuse here
+        with self.assertRaises(StaleVersion):
+            async with self.il.transaction() as session:
+                note = await session.get(Note, 1)
+                await self.il.save("note", 1, note.version, {"body": "first"})
+                note.body = "second"
+        self.assertEqual(value("SELECT body FROM note"), "first")
+
+    async def test_an_error_of_the_server_is_a_class_with_its_detail(self):
+        version = value("SELECT version FROM note")
+        await self.il.save("note", 1, version, {"body": "first"})
+        with self.assertRaises(StaleVersion) as block:
+            async with self.il.transaction() as session:
+                await session.execute(
+                    text("SELECT interlock.versioned_update('note', 1, :version, '{}')"), {"version": str(version)}
+                )
+        self.assertEqual((block.exception.detail["expected"], block.exception.hint is None), (version, False))
+        self.assertFalse(str(block.exception).startswith("<class"))
+
+    async def test_a_transaction_under_a_lease(self):
+        key = fresh("note")
+        async with self.il.lease(key, 600) as lease:
+            async with lease.transaction("serializable") as session:
+                level = (await session.execute(text("SHOW transaction_isolation"))).scalar()
+                (await session.get(Note, 1)).body = "under a lease"
+            with self.assertRaises(Held):
+                await self.il.acquire(key)
+        self.assertEqual((level, value("SELECT body FROM note"), held()), ("serializable", "under a lease", 0))
+        with self.assertRaises(LeaseLost):
+            async with self.il.lease(key, 600) as lease:
+                value("SELECT interlock.break_lease(%s, 'test')", key)
+                async with lease.transaction() as session:
+                    (await session.get(Note, 1)).body = "lost"
+        self.assertEqual(value("SELECT body FROM note"), "under a lease")
+
+    async def test_a_waiter_gets_a_lease_that_is_released(self):
+        key = fresh("note")
+        lease = await self.il.acquire(key, 600)
+        waiting = asyncio.create_task(self.il.acquire(key, 600, wait="10 min"))
+        await asyncio.to_thread(wait_until, lambda: held() == 2)
+        await lease.release()
+        await (await waiting).release()
+        self.assertEqual(held(), 0)
+
+    async def test_once_update_and_an_edit(self):
+        key = fresh("note")
+
+        async def work(session):
+            return (await session.get(Note, 1)).body
+
+        for outcome in ("completed", "replay"):
+            once = await self.il.once("pay", key, {"a": 1}, work)
+            self.assertEqual((once.outcome, once.value), (outcome, "old"))
+
+        async def hit(row):
+            return {"hits": row["hits"] + 1}
+
+        await asyncio.gather(*[self.il.update("note", 1, hit) for _ in range(5)])
+        self.assertEqual((await self.il.read("note", 1)).row["hits"], 5)
+        table, odd = '"50%: off"', {"the %s: key": 2}
+        run("""TRUNCATE "50%: off" """, """INSERT INTO "50%: off" VALUES (2, 'old')""")
+        await self.il.save(table, odd, (await self.il.read(table, odd)).version, {"a:b": "50%: new"})
+        self.assertEqual((await self.il.read(table, odd)).row["a:b"], "50%: new")
+
+    async def test_a_worker_writes_with_the_session_of_its_job(self):
+        run("TRUNCATE job", "INSERT INTO job SELECT generate_series(1, 6)", "DELETE FROM note WHERE interlock.any_version(version)")
+
+        async def handle(job):
+            async with job.done() as session:
+                session.add(Note(id=job.row["id"], body="job"))
+            if value("SELECT count(*) FROM job") == 0:
+                worker.stop()
+
+        worker = self.il.claim("job", handle, order="id", concurrency=2)
+        await worker.run()
+        self.assertEqual(value("SELECT count(*) FROM note WHERE body = 'job'"), 6)
+
+    async def test_an_idempotent_endpoint_of_FastAPI_writes_with_a_session(self):
+        app = FastAPI()
+        app.add_middleware(IdempotencyKey, interlock=self.il, scope="pay", user=lambda request: "anna")
+
+        @app.post("/notes", status_code=201)
+        async def create(request: Request, session=Depends(transaction)):
+            note = Note(body="by an endpoint", id=(await request.json())["id"])
+            session.add(note)
+            await session.flush()
+            return {"version": note.version}
+
+        async def post(id):
+            key = f"{self.driver}-{id}"
+            return await asked(app, "POST", "/notes", body=json.dumps({"id": id}).encode(), idempotency_key=key)
+
+        first, again = [await post(7) for _ in range(2)]
+        self.assertEqual((first[0], again[0], again[1]["idempotent-replayed"], again[2]), (201, 201, "true", first[2]))
+        self.assertEqual(rows("SELECT id, version FROM note WHERE body LIKE 'by an%'"), [(7, json.loads(first[2])["version"])])
+        with self.assertRaises(sqlalchemy.exc.IntegrityError):
+            await post(1)
+        run("DELETE FROM note WHERE id = 1 AND interlock.any_version(version)")
+        self.assertEqual((await post(1))[0], 201)
+
+
+if sqlalchemy.__version__ >= "2":
+
+    class PsycopgTest(SqlalchemyTest):
+        driver = "psycopg"
+
+    class AsyncPsycopgTest(AsyncTest):
+        driver = "psycopg"

@@ -11,15 +11,26 @@ function el(tag, props = {}, ...children) {
 }
 const button = (text, onclick, props = {}) => el('button', { type: 'button', textContent: text, onclick, ...props });
 const nameOf = (holder) => holder?.replace(/\/[^/]*$/, '') ?? 'Somebody';
-const person = (holder) => el('bdi', { className: 'person', textContent: holder === me() ? 'You' : nameOf(holder) });
+const isOurs = (holder) => nameOf(holder) === user;    // of this tab, or of another one
+const person = (holder) => el('bdi', { className: 'person', textContent: holder === me() ? 'You' : isOurs(holder) ? 'You, in another tab,' : nameOf(holder) });
 const say = (text) => { $('spoken').textContent = text; };
 
 // --- Who we are: a user, and a tab ---
 
 const query = new URLSearchParams(location.search);
-const tab = sessionStorage.tab ??= Array.from(crypto.getRandomValues(new Uint8Array(4)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+const newTab = () => sessionStorage.tab = Array.from(crypto.getRandomValues(new Uint8Array(4)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+let tab = sessionStorage.tab ?? newTab();
 const user = query.get('user')?.trim() ?? '';
 const me = () => `${user}/${tab}`;
+
+// A duplicated tab has a copy of our number. It takes another one, as two tabs of one user are two holders. A page that is loaded again
+// waits until the page before it is gone.
+async function ownTab() {
+    const isFree = () => new Promise((found) => {
+        navigator.locks.request(`tab ${tab}`, { signal: AbortSignal.timeout(1000) }, () => { found(true); return new Promise(() => {}); }).catch(() => found(false));
+    });
+    while (navigator.locks && !await isFree()) tab = newTab();
+}
 
 class Refused extends Error {
     constructor(status, answer) {
@@ -64,6 +75,7 @@ let row, next = [];                                    // as the server has it
 let base = null;                                       // what our text was made from: { title, body, version }; null: we look
 let saving = null, timer, lastTouch = 0, merging = false, warned = false;
 let documents = [], people = { editing: [], looking: [] };
+let takeOverFrom;                                      // whom the question names
 
 const path = (rest = '') => `/documents/${id}${rest}`;
 const mine = () => ({ title: $('title').value, body: $('body').value });
@@ -99,8 +111,8 @@ function showMode() {
     showStatus();
 }
 
-async function edit(takeOver) {
-    const answer = await call('POST', path('/edit'), { takeOver });
+async function edit(takeOver, from) {
+    const answer = await call('POST', path('/edit'), { takeOver, from });
     for (const name of ['kept', 'lost', 'error']) dismiss(name);
     begin(answer.row);
 }
@@ -253,12 +265,12 @@ function showPeople() {
     if (held) {
         const holder = person(held.holder);
         holder.classList.add('holds');
-        parts.push(holder, held.holder === me() ? ' edit' : ' edits', ' for ', el('span', { id: 'left', role: 'timer', ariaLive: 'off' }));
+        parts.push(holder, isOurs(held.holder) ? ' edit' : ' edits', ' for ', el('span', { id: 'left', role: 'timer', ariaLive: 'off' }));
         if (held.reason) parts.push(' (', el('q', { textContent: held.reason, dir: 'auto' }), ')');
     } else {
         parts.push('Nobody edits');
     }
-    if (looking.length) parts.push(' · ', ...looking.map((each) => person(each.holder)), looking.length === 1 && looking[0].holder !== me() ? ' looks' : ' look');
+    if (looking.length) parts.push(' · ', ...looking.map((each) => person(each.holder)), looking.length === 1 && !isOurs(looking[0].holder) ? ' looks' : ' look');
     $('people').replaceChildren(...parts);
     showActions(held);
     countDown();
@@ -274,8 +286,9 @@ function showActions(held) {
                 await call('POST', path('/ask'), { holder: held.holder });
                 notice('error', `${nameOf(held.holder)} was asked.`, button('Close', () => dismiss('error')));
             })), button('Take over…', () => {
-                $('take-over-from').textContent = `${nameOf(held.holder)} edits this document, and cannot save any more. Text that is not saved stays in the browser of ${nameOf(held.holder)}.`;
+                $('take-over-from').textContent = `${nameOf(held.holder)} edits this document. After a takeover, ${nameOf(held.holder)} cannot save any more. Text that is not saved yet stays in that browser.`;
                 $('reason').value = '';
+                takeOverFrom = held.holder;
                 $('take-over').showModal();
             })]);
 }
@@ -435,7 +448,7 @@ $('text').addEventListener('input', () => {
     timer = setTimeout(() => void save(), 800);
 });
 for (const event of ['keydown', 'pointerdown']) $('text').addEventListener(event, active);
-$('take-over').querySelector('form').onsubmit = does(async () => { $('take-over').close(); await edit($('reason').value); });
+$('take-over').querySelector('form').onsubmit = does(async () => { $('take-over').close(); await edit($('reason').value, takeOverFrom); });
 $('cancel').onclick = () => $('take-over').close();
 $('new').onsubmit = does(async () => {
     const { id: made } = await call('POST', '/documents', { title: $('new-title').value });
@@ -448,6 +461,7 @@ addEventListener('online', () => readList().catch(() => {}));
 addEventListener('pagehide', () => { if (base) { keepDraft(); if (!isDirty()) void call('POST', path('/release'), {}, { keepalive: true }).catch(() => {}); } });
 setInterval(countDown, 500);
 
+await ownTab();
 $('user').value = user;
 if (!user) $('user').focus();
 else if (Number(query.get('document'))) void openDocument(Number(query.get('document')));

@@ -46,16 +46,21 @@ def restore_point(servers):
     return answer and (name, answer[0][0])
 
 
+def past(chaos, sent, answered):
+    """The history up to the restore point. Steps of the clock belong to it: markers end by them."""
+    return [
+        {**a, "answered": a["answered"] if (a["answered"] or answered) < sent else None}
+        for a in chaos.operations + chaos.load.operations
+        if a["sent"] < answered
+    ]
+
+
 def check(chaos, sent, answered):
     """What was acknowledged before the restore point is there, and what was sent after it is not. Tokens go on."""
     chaos.load.read()
     there = stored(chaos.servers.restored.address, chaos.load.names())
-    past = [
-        {**a, "answered": a["answered"] if (a["answered"] or answered) < sent else None}
-        for a in chaos.load.operations
-        if a["sent"] < answered
-    ]
-    for kind, what in violations(past, there).items():
+    before = past(chaos, sent, answered)
+    for kind, what in violations(before, there).items():
         chaos.found(f"restored to a point in time: {kind}", what)
     later = {
         a["op"]
@@ -63,7 +68,7 @@ def check(chaos, sent, answered):
         if a["sent"] > answered and a["do"] in ("write", "save", "transition", "edit", "sell")
     }
     chaos.found("restored to a point in time: what was done later", [op for op, _ in there["effects"] if op in later])
-    largest = max((a["token"] for a in past if a["do"] == "acquire" and a["answered"] is not None), default=0)
+    largest = max((a["token"] for a in before if a["do"] == "acquire" and a["answered"] is not None), default=0)
     # After the grace a lease of before is held or has expired.
     token = wait_for("a new lease", lambda: chaos.servers.must(
         "SELECT token FROM interlock.acquire_lease('restored', 1)", chaos.servers.restored)[0][0])  # fmt: skip

@@ -30,9 +30,9 @@ OF_CLOCKS = ["markers granted twice"]
 CRASH = re.compile(r"PANIC|TRAP:|was terminated by signal (4|6|7|8|11)")
 
 
-def run(faults, synchronous, clocks=None):
-    """Prints TAP, and ends the program."""
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="ha."))
+def run(faults, synchronous, clocks=None, directory=None):
+    """Prints TAP, and ends the program. directory: with a disk for each node."""
+    directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="ha."))
     cluster = Cluster(directory, synchronous, clocks)
     results = Results()
     try:

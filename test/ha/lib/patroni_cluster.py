@@ -29,6 +29,7 @@ import yaml
 
 from adjustable_clock import AdjustableClock, compile_clock
 from processes import children_of, command_of, send, state_of, wait_for
+from servers import fill
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/operations/high-availability.md"
@@ -328,3 +329,31 @@ class Cluster:
             wait_for("no primary", lambda: not self.primary())
         finally:
             send(signal.SIGCONT, self.running("etcd"))
+
+    def full_disk(self):
+        """Writes fail until there is space again. Then it is full until the server ends. What it says meanwhile is in log.full."""
+        node = wait_for("a primary", self.primary)
+        directory = self.directory / node
+        if not directory.is_mount():
+            raise RuntimeError(f"{directory} is not a file system of its own")
+        grow = "CREATE TABLE grown AS SELECT 1; DROP TABLE grown"
+        is_refused = lambda: re.search("ERROR: .*: No space left on device", self.psql(node, grow).stderr)  # noqa: E731
+        empty = fill(directory)
+        try:
+            wait_for("the error of a full disk", is_refused)
+        finally:
+            empty()
+        wait_for("space", lambda: self.psql(node, grow).returncode == 0)
+        empty = fill(directory)
+        try:
+            # It needs the next file for WAL, cannot have it, and ends.
+            wait_for("its end", lambda: self.psql(node, "SELECT pg_switch_wal()").returncode == 2)
+        finally:
+            empty()
+            set_log_aside(directory)
+
+
+def set_log_aside(directory):
+    with open(directory / "log.full", "ab") as aside:
+        aside.write((directory / "log").read_bytes())
+    os.truncate(directory / "log", 0)

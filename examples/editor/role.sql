@@ -1,0 +1,2 @@
+-- The role as which the server connects.
+CREATE ROLE app LOGIN;
