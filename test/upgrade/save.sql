@@ -1,0 +1,3 @@
+-- Saves the state, for the next upgrade.
+TRUNCATE kept.before;
+INSERT INTO kept.before SELECT * FROM kept.state();
