@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/lib/pq"
@@ -175,6 +176,26 @@ func main() {
 			<-working.Done()
 			return nil
 		}))
+	})
+
+	check("a renewal that hangs cancels the work, and the call returns before the server answers", func() {
+		var pid int
+		must(renewals.QueryRow("SELECT pg_backend_pid()").Scan(&pid)) // of its only connection
+		backend, err := os.FindProcess(pid)
+		must(err)
+		defer backend.Signal(syscall.SIGCONT)
+		returned := make(chan error, 1)
+		go func() {
+			returned <- withLease(ctx, db, renewals, "paused", "worker 1", 4*time.Second, func(working context.Context, token int64) error {
+				if err := backend.Signal(syscall.SIGSTOP); err != nil {
+					return err
+				}
+				<-working.Done()
+				return nil
+			})
+		}()
+		eventually(func() bool { return len(returned) > 0 })
+		must(<-returned)
 	})
 
 	check("a payment happens once, whoever asks again", func() {
