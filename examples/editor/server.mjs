@@ -54,9 +54,9 @@ async function followTexts() {
 
 // --- Editing ---
 
-// The same holder may call it again: after a reload of the page, or a restart of this process.
-async function open(id, holder, takeOver) {
-    const edit = await il.edit('document', id, holder, takeOver ? { takeOver } : {});
+// The same holder may call it again: after a takeover, a reload of the page, or a restart of this process.
+async function open(id, holder, reason) {
+    const edit = await il.edit('document', id, holder, reason ? { reason } : {});
     const key = editOf(id, holder);
     const end = (event, by) => {
         if (edits.get(key) !== edit) return;
@@ -67,6 +67,17 @@ async function open(id, holder, takeOver) {
     show();
     return edit;
 }
+
+// Only from the named holder. The row stays locked from the check to the takeover, so of two people who take over at the same time one
+// is refused: the check of the second waits for the first, and finds the new holder.
+const takeFrom = (id, from, holder, reason) => il.transaction(async (tx) => {
+    await tx.query('SELECT FROM document WHERE id = $1 FOR UPDATE', [id]);
+    const { rows: [now] } = await tx.query(`SELECT holder FROM interlock.row_lock_of('document', $1::int) WHERE locked`, [id]);
+    if (now && now.holder !== from && now.holder !== holder) return { refused: now.holder };
+    const { rows: [{ outcome, previous_holder }] } = await tx.query(
+        `SELECT outcome, previous_holder FROM interlock.take_over_row('document', $1::int, $2, $3)`, [id, holder, reason]);
+    return { from: outcome === 'taken' ? previous_holder : null };
+});
 
 // What is written in the transaction belongs to the holder: the row may be locked for it, and the history has the name.
 const as = (holder, sql, ...values) => il.transaction(async (tx) => {
@@ -108,16 +119,17 @@ api.post('/documents', async (req, res) => {
 });
 api.get('/documents/:id', async (req, res) => res.json(await states.of(req.params.id)));
 
-// Whoever takes over names the holder that the page showed: another one, who was faster, keeps the lock.
+// `takeOver` is the reason. The page names in `from` whom it has shown as the holder.
 api.post('/documents/:id/edit', async (req, res) => {
     const { params: { id }, holder, body: { takeOver, from } } = req;
-    if (takeOver) {
-        const { rows: [now] } = await pool.query(`SELECT holder FROM interlock.row_lock_of('document', $1::int) WHERE locked`, [id]);
-        if (now && now.holder !== from && now.holder !== holder)
-            return res.status(409).json({ title: `${now.holder.replace(/\/[^/]*$/, '')} edits this document by now. Nothing was changed.` });
-    }
-    const { row, version, takenFrom } = await open(id, holder, takeOver);
-    res.json({ row, version, takenFrom });
+    const taken = takeOver ? await takeFrom(id, from, holder, takeOver) : {};
+    if (taken.refused)
+        return res.status(409).json({
+            title: `${taken.refused.replace(/\/[^/]*$/, '')} edits this document by now. Nothing was changed.`,
+            holder: taken.refused,
+        });
+    const { row, version } = await open(id, holder, takeOver);
+    res.json({ row, version, takenFrom: taken.from ?? null });
 });
 // `version` is that of the text that the tab began with, so that a save that comes late is merged and overwrites nothing.
 api.put('/documents/:id', async (req, res) => {

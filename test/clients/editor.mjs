@@ -368,6 +368,31 @@ await check('whoever takes over takes from nobody else than the page has named',
     await close(hans, ida, jan);
 });
 
+await check('of several who take over at the same time, on two servers, one gets the document', async () => {
+    const people = [...Array(6)].map((_, i) => ({ server: i % 2 ? two : one, user: `Taker${i}`, tab: `0000000${i}` }));
+    const named = ({ user, tab }) => `${user}/${tab}`;
+    const post = async ({ server, user, tab }, what, body) => {
+        const response = await fetch(`${server.url}api/documents/1/${what}`, { method: 'POST', body: JSON.stringify(body),
+            headers: { 'Content-Type': 'application/json', 'X-User': user, 'X-Tab': tab } });
+        return { status: response.status, ...await response.json() };
+    };
+    let has = people[0];
+    assert.equal((await post(has, 'edit', {})).status, 200);
+    for (let round = 0; round < 30; round++) {
+        const others = people.filter((each) => each !== has), from = named(has), takeOver = `round ${round}`;
+        const answers = await Promise.all(others.map((each) => post(each, 'edit', { takeOver, from })));
+        assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409, 409, 409, 409], takeOver);
+        has = others[answers.findIndex(({ status }) => status === 200)];
+        assert.equal(await holderOf(1), named(has));
+        for (const { status, takenFrom, title, holder } of answers)
+            assert.deepEqual(status === 200 ? [takenFrom] : [holder, title],
+                status === 200 ? [from] : [named(has), `${has.user} edits this document by now. Nothing was changed.`]);
+        assert.equal(await value('SELECT count(*)::int FROM interlock.audit WHERE reason = $1', takeOver), 1);
+        assert.equal(await value(`SELECT reason FROM interlock.row_lock_of('document', 1)`), takeOver);
+    }
+    assert.equal((await post(has, 'release', {})).held, true);
+});
+
 await check('a tab that sleeps for an hour has lost the lock, and keeps its text', async () => {
     const karl = await tab(one, 'Karl', 1);
     await edit(karl);
