@@ -44,6 +44,11 @@ class Versioned:
         return {"version_id_col": cls.version, "version_id_generator": False, "eager_defaults": True}
 
 
+# The last statement of a block, unless the block has ended its transaction itself. The statement raises an error if another one has
+# failed and the block has swallowed its error. Otherwise the server would answer COMMIT with a rollback, and nobody would notice.
+_STILL_VALID = text("SELECT 1")
+
+
 class SqlalchemyDriver:
     """Transactions of sessions. Their `tx` is the session."""
 
@@ -57,6 +62,8 @@ class SqlalchemyDriver:
                 if isolation is not None:
                     session.connection(execution_options={"isolation_level": isolation.upper()})
                 yield session
+                if session.in_transaction():
+                    session.connection().execute(_STILL_VALID)
 
     def within(self, tx: Any) -> Query:
         def query(sql: str, values: Sequence[Any]) -> list[Row]:
@@ -65,7 +72,7 @@ class SqlalchemyDriver:
         return query
 
     def query(self, sql: str, values: Sequence[Any]) -> list[Row]:
-        with self.transaction() as session:
+        with self._sessions() as session, session.begin():
             return self.within(session)(sql, values)
 
     def connect(self) -> psycopg.Connection[Any]:
@@ -89,6 +96,8 @@ class AsyncSqlalchemyDriver:
                     if isolation is not None:
                         await session.connection(execution_options={"isolation_level": isolation.upper()})
                     yield session
+                    if session.in_transaction():
+                        await (await session.connection()).execute(_STILL_VALID)
 
     def within(self, tx: Any) -> AsyncQuery:
         async def query(sql: str, values: Sequence[Any]) -> list[Row]:
@@ -97,7 +106,7 @@ class AsyncSqlalchemyDriver:
         return query
 
     async def query(self, sql: str, values: Sequence[Any]) -> list[Row]:
-        async with self.transaction() as session:
+        async with self._sessions() as session, session.begin():
             return await self.within(session)(sql, values)
 
     async def connect(self) -> psycopg.AsyncConnection[Any]:

@@ -9,10 +9,12 @@ import unittest
 import sqlalchemy
 from fastapi import Depends, FastAPI, Request
 from sqlalchemy import Column, Integer, Text, create_engine, text
+from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import declarative_base, sessionmaker
 
 from pg_interlock import Held, LeaseLost, MarkerLost, StaleVersion
+from pg_interlock.errors import sqlstate_of
 from pg_interlock.sqlalchemy import Versioned, async_interlock, include_object, interlock
 from pg_interlock.starlette import IdempotencyKey, transaction
 
@@ -106,6 +108,41 @@ class SqlalchemyTest(unittest.TestCase):
         with self.il.transaction() as session:
             self.assertEqual(session.get(Note, 1).hits, 1)
 
+    def test_a_transaction_whose_error_was_swallowed_is_an_error(self):
+        with self.il.lease(fresh("swallowed"), 600) as lease:
+            for begin in (self.il.transaction, lease.transaction):
+                with self.assertRaises(DBAPIError) as block, begin() as session:
+                    session.execute(text("INSERT INTO note VALUES (2, 'lost')"))
+                    try:
+                        session.execute(text("SELECT 1/0"))
+                    except DBAPIError:
+                        pass
+                self.assertEqual(sqlstate_of(block.exception.orig), "25P02")
+        with self.assertRaises(InvalidRequestError), self.il.transaction() as session:
+            session.add(Note(id=2, body="lost"))
+            session.flush()
+            session.add(Note(id=1, body="a duplicate"))
+            try:
+                session.flush()
+            except IntegrityError:
+                pass
+        self.assertEqual(rows("SELECT id FROM note"), [(1,)])
+
+    def test_a_block_may_roll_back_to_a_savepoint_and_may_end_its_transaction(self):
+        with self.il.transaction() as session:
+            session.add(Note(id=2, body="kept"))
+            session.flush()
+            try:
+                with session.begin_nested():
+                    session.execute(text("SELECT 1/0"))
+            except DBAPIError:
+                pass
+        for id, end in ((3, "commit"), (4, "rollback")):
+            with self.il.transaction() as session:
+                session.execute(text(f"INSERT INTO note VALUES ({id}, 'ended')"))
+                getattr(session, end)()
+        self.assertEqual(rows("SELECT id FROM note ORDER BY id"), [(1,), (2,), (3,)])
+
     def test_names_with_signs_that_statements_use(self):
         run("""TRUNCATE "50%: off" """, """INSERT INTO "50%: off" VALUES (1, 'old')""")
         table, key = '"50%: off"', {"the %s: key": 1}
@@ -169,6 +206,43 @@ class AsyncTest(unittest.IsolatedAsyncioTestCase):
                 async with lease.transaction() as session:
                     (await session.get(Note, 1)).body = "lost"
         self.assertEqual(value("SELECT body FROM note"), "under a lease")
+
+    async def test_a_transaction_whose_error_was_swallowed_is_an_error(self):
+        async with self.il.lease(fresh("swallowed"), 600) as lease:
+            for begin in (self.il.transaction, lease.transaction):
+                with self.assertRaises(DBAPIError) as block:
+                    async with begin() as session:
+                        await session.execute(text("INSERT INTO note VALUES (2, 'lost')"))
+                        try:
+                            await session.execute(text("SELECT 1/0"))
+                        except DBAPIError:
+                            pass
+                self.assertEqual(sqlstate_of(block.exception.orig), "25P02")
+        with self.assertRaises(InvalidRequestError):
+            async with self.il.transaction() as session:
+                session.add(Note(id=2, body="lost"))
+                await session.flush()
+                session.add(Note(id=1, body="a duplicate"))
+                try:
+                    await session.flush()
+                except IntegrityError:
+                    pass
+        self.assertEqual(rows("SELECT id FROM note"), [(1,)])
+
+    async def test_a_block_may_roll_back_to_a_savepoint_and_may_end_its_transaction(self):
+        async with self.il.transaction() as session:
+            session.add(Note(id=2, body="kept"))
+            await session.flush()
+            try:
+                async with session.begin_nested():
+                    await session.execute(text("SELECT 1/0"))
+            except DBAPIError:
+                pass
+        for id, end in ((3, "commit"), (4, "rollback")):
+            async with self.il.transaction() as session:
+                await session.execute(text(f"INSERT INTO note VALUES ({id}, 'ended')"))
+                await getattr(session, end)()
+        self.assertEqual(rows("SELECT id FROM note ORDER BY id"), [(1,), (2,), (3,)])
 
     async def test_a_waiter_gets_a_lease_that_is_released(self):
         key = fresh("note")
