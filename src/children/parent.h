@@ -8,8 +8,8 @@ namespace interlock::children {
 
 // To be called when a child is written. Raises IL004 while another holder has the parent's marker,
 // and 42501 if the current user may not write the parent. These are early checks. move_parent()
-// makes the final check, but only for the user who was noted first for the parent. Checks nothing
-// if there is no such parent, and does not check markers of partitioned parents.
+// makes the final check once, as the user whose change was noted first for the parent. Checks
+// nothing if there is no such parent, and does not check markers of partitioned parents.
 void ask_parent(const ChangedParent& changed);
 
 // Writes the parent as the user who has changed the child. The parent's triggers move the version

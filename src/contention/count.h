@@ -7,8 +7,9 @@
 // collision has happened. A counter stops at kCounterEnd. Nothing is counted without preload, or
 // with interlock.count_contention = off. Nothing here raises an error.
 //
-// docs/reference/views.md says what the counters mean. An SQL function counts its call with its
-// outcome. An error on the way, and a plain statement, are counted where they are judged.
+// docs/reference/views.md says what the counters mean. An SQL function counts its call together
+// with the outcome. An error that ends the call, and a plain statement, are counted by the code
+// that checks the row.
 #pragma once
 
 #include "server/server.h"
@@ -134,7 +135,8 @@ auto count_waiting(LineRef ref, Body&& body) {
     return result;
 }
 
-// Runs body(), a statement of an SQL function. If it raises one of these errors, counts a call.
+// Runs body(), a statement of an SQL function. If body() raises a lock timeout, a deadlock or a
+// serialization failure, counts a call and the error.
 template <typename Body>
 void count_errors(LineRef ref, Body&& body) {
     ErrorCounts counts;

@@ -34,7 +34,9 @@ CounterRun begin_counter_run(SweepRun* run);
 enum class Turn : uint8 { kDone, kFailed, kOver };
 
 bool is_late(const CounterRun& counters); // the time is over, and a counter was begun
-bool is_over(CounterRun* counters);       // the same, before a counter is begun
+// To be called before each counter. Returns is_late(). If that is false, notes that a counter has
+// begun.
+bool is_over(CounterRun* counters);
 void come_again_for_rest(CounterRun* counters);
 int longest_turn(const CounterRun& counters);
 void leave_out(CounterRun* counters, Oid rel);

@@ -5,8 +5,8 @@
 
 namespace interlock::escrow {
 
-// The change exceeds a limit, or waits for other transactions (Verdict::kPending). Null for
-// `state`: the caller must not know the key and what is left.
+// The change exceeds a limit, or waits for other transactions (Verdict::kPending). Pass null
+// for `state` if the caller may not see the key and the remaining amount.
 [[noreturn]] void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict,
                                    const CounterState* state);
 

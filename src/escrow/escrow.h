@@ -77,17 +77,17 @@ const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber attnum);
 const EscrowColumn* escrow_of_trigger(const TableInfo* info, const char* trigger);
 const EscrowColumn* escrow_of_label(const TableInfo* info, const char* label); // may be gone
 
-// The column whose row trigger is missing or not as enable_escrow created it, while the TRUNCATE
-// trigger exists. Its parts in the journal can be added to the rows. Null if the TRUNCATE trigger
-// is missing too.
+// A column whose TRUNCATE trigger exists, but whose row trigger is missing or differs from what
+// enable_escrow creates. The parts in the journal can still be added to the rows. Null if the
+// TRUNCATE trigger is missing too.
 const EscrowColumn* escrow_left_behind(Relation rel, const TableInfo* info, AttrNumber attnum);
 
 // The unique index that names rows by the columns of the counters, usually the table's key. Null if
 // there is none now.
 const UniqueKey* key_of_counters(const TableInfo* info, const EscrowColumn& column);
 
-// The name of its BEFORE ROW trigger sorts after all other triggers of the extension. It folds the
-// parts of the row that is written, so no later trigger may suppress the write.
+// The name of a counter's BEFORE ROW trigger sorts after all other triggers of the extension. The
+// trigger folds the parts of the row that is written, so no later trigger may suppress the write.
 constexpr const char* kEscrowTriggerPrefix = "zzzz_interlock_escrow";
 inline bool sorts_last(const char* trigger) { return strncmp(trigger, "zzzz", 4) >= 0; }
 
@@ -139,8 +139,7 @@ const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumbe
 // The call of enable_escrow with the current settings.
 const char* call_of_enable(Relation rel, const EscrowColumn& column);
 
-// --- Amounts, as multiples of the column's smallest step
-// ------------------------------------------
+// --- Amounts, in steps of the column -------------------------------------------------------------
 
 EscrowLimits limits_of(const EscrowColumn& column); // within the limits of the type
 EscrowLimits range_of_type(Oid type, int32 typmod);
@@ -158,7 +157,8 @@ int64 amount_of_numeric(const EscrowColumn& column, Datum number);
 // Argument n. Raises 22023 for NaN, infinity, too many digits, or too large a number.
 int64 amount_argument(const Arguments& arguments, int n, const char* name,
                       const EscrowColumn& column);
-int64 amount_of_argument(Datum value, const char* name, const EscrowColumn& column); // a part of it
+// amount_argument() calls this for the value.
+int64 amount_of_argument(Datum value, const char* name, const EscrowColumn& column);
 
 // Raises 22003 if the sum overflows.
 int64 add_amounts(int64 left, int64 right);

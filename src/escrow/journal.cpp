@@ -320,7 +320,7 @@ static int64 number_of_part(Oid parts) {
 void forget_part_numbers() {
     HeapTuple tuple =
         SearchSysCache1(SEQRELID, ObjectIdGetDatum(get_relname_relid(kNumbers, internal_schema())));
-    if (!HeapTupleIsValid(tuple)) // with SQL of an older version
+    if (!HeapTupleIsValid(tuple)) // somebody has dropped it
         return;
     Relation catalog = table_open(SequenceRelationId, AccessShareLock);
     CacheInvalidateHeapTuple(catalog, tuple, nullptr);

@@ -3,13 +3,14 @@
 // one token and one deadline. Only the DELETE of a row ends it. The same transaction inserts the
 // part that belongs to the row.
 //
-// The sweeper ends each row of an expired cart separately. If one row has ended, the whole cart is
-// lost. So each row has the number of rows.
+// The sweeper ends each row of an expired cart separately. Each row stores how many rows the cart
+// had. If one row of a cart has ended, the cart cannot be confirmed any more.
 //
 // A transaction locks the row before it deletes the row. It reads the clock after the lock: past
 // the deadline the reservation has expired, whether it was swept or not. After the lock and before
 // the DELETE, the transaction loads everything else that it needs into memory. A transaction that
-// has deleted a reservation and not yet inserted its part must not load an entry.
+// has deleted a reservation and not yet inserted its part must not load a counter's entry into
+// memory.
 //
 // The rows are written without statements, for callers who have no privilege on the table. They are
 // read without the transaction's snapshot.
@@ -46,7 +47,7 @@ struct NewReservation {
 bool has_expired(const Reservation& reservation); // by the clock
 int64 amount_of_reservation(const EscrowColumn& column, const Reservation& reservation);
 
-// With a token that no one can guess, and the deadline, which begins now.
+// Makes a token that no one can guess. The deadline is `ttl` from now.
 NewReservation new_reservation(int64 ttl, const text* holder, int32 rows);
 
 // A row of it, for the current user.

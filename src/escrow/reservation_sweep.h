@@ -8,7 +8,7 @@
 namespace interlock::escrow {
 
 // For all counters of the column, or for the counter of one key, in the caller's transaction. Waits
-// for others that end them.
+// for other transactions that are ending one of these reservations.
 void return_expired_of(Relation rel, const EscrowColumn& column, const text* key);
 
 // For all counters, in a run of the sweeper.

@@ -18,8 +18,10 @@ enum class Term : uint8 {
     kLiteral,    // part of the statement's text: the same in all writes of one PlanKind
     kClock,      // clock_timestamp()
     kNextNumber, // nextval() of a sequence of the extension
-    kEqual,   // =, >, >= and <= of pg_catalog: integers of any size, or times of one type; = also
-    kGreater, // of texts
+    // kEqual to kAtMost compare integers of any size, or times of one type. kEqual also compares
+    // texts.
+    kEqual,
+    kGreater,
     kAtLeast,
     kAtMost,
     kSame, // the = of the type's default operator class, of a column and a value
@@ -36,8 +38,8 @@ struct Expression {
     Term term;
     bool asks_clock;   // the expression or an operand is kClock
     AttrNumber column; // kColumn
-    Oid type;          // of its value, and
-    int32 typmod;      // -1: none
+    Oid type;          // of the value
+    int32 typmod;      // of the value; -1: none
     Oid collation;     // of the column that it is or compares; InvalidOid: the type's own
     union {
         NullableDatum value;   // kValue, kLiteral

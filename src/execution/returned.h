@@ -1,5 +1,5 @@
-// The table of a read or write in the text of its statement, and the columns of a row that it
-// returns.
+// Adds the table and the returned columns to the text of a statement, and copies the values that
+// the statement returned.
 #pragma once
 
 #include "table/plan.h"

@@ -9,8 +9,8 @@
 
 namespace interlock::inline execution {
 
-// A concept's function while it writes a row. The concept's own check recognizes its functions by
-// `run`. The concept derives its own type from this one.
+// The SQL function that is writing a row. A concept's check compares `run` with its own function,
+// and so recognizes the functions of its concept. The concept derives its own type from this one.
 struct WritingVerb {
     // Runs body(closure), which writes the row, so that the concept's triggers know this function
     // too.

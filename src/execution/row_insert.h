@@ -17,7 +17,7 @@ struct NamedValue {
 struct RowInsert {
     Relation rel;
     const TableInfo* info;
-    PlanKind kind; // with the columns, all that the statement's text depends on
+    PlanKind kind; // the statement's text depends only on this kind and on the columns
     const NamedValue* values;
     int count;
     const AttrNumber* returned; // columns of the row as it was stored

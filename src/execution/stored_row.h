@@ -11,8 +11,8 @@ namespace interlock::inline execution {
 // Lives in the caller's context.
 struct StoredRow {
     bool found;
-    // Another transaction writes the row or keeps others from writing it. False if this transaction
-    // may also have a lock on it, and if the row was read by a statement.
+    // Another transaction writes the row or keeps others from writing it. Always false in two
+    // cases: this transaction may hold a lock on the row, or the row was read by a statement.
     bool is_busy;
     const Bitmapset* attnums;
     TupleDesc columns;

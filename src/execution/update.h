@@ -9,13 +9,13 @@
 // see only the caller's statement. Errors have no line of CONTEXT with the text of this statement.
 // Indexes that the update does not change are not locked.
 //
-// In some tables an update runs no code before the write but the extension's own triggers and
+// For some tables, the only code that runs before the write is the extension's own triggers and
 // immutable functions (TableInfo::only_row_checks). There the row checks are called directly
 // (execution/row_change.h), and a row that is not locked is written without locking it first. The
 // snapshot then shows the newest version, and the checks decide about that version. If it has
-// changed before the write, everything is done again with the lock. If another transaction has
-// locked the row and does not change it, the write waits for that transaction. It checks nothing
-// again after that wait: the caller then checks what depends on the clock.
+// changed before the write, everything is done again with the lock. If another transaction holds
+// a lock on the row and ends without changing it, the write waits and does not repeat the checks.
+// The caller must then repeat the checks that depend on the clock.
 #pragma once
 
 #include "execution/probe.h"

@@ -20,13 +20,14 @@ HistoryRead open_history(Oid relid, LOCKMODE mode);
 // The table and the key that a call asks for.
 struct Question : HistoryRead {
     Key key;
-    Datum entry_key;
+    Datum entry_key; // the key as the entries of the history have it
 };
 
 // Reads arguments 0 and 1. Raises P0002 for a key of another unique index if there is no such row.
 Question read_question(const Arguments& arguments, LOCKMODE mode);
 
-// The row at that time, as jsonb. Null: there was no row, or it is not known.
+// The row at that time, as jsonb. Null if there was no row at that time, or if the history does not
+// reach back to that time.
 NullableDatum state_at(const Question& question, TimestampTz at);
 
 } // namespace interlock::history

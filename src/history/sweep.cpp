@@ -1,7 +1,7 @@
 // The history's part in a run of the sweeper: entries past retention are deleted.
 
 #include "history/history.h"
-#include "history/retention.h"
+#include "history/partition_retention.h"
 #include "sweeper/sweeper.h"
 #include "sweeper/task.h"
 

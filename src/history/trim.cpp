@@ -9,7 +9,7 @@
 // It must be the same: another entry can be committed between two statements.
 
 #include "history/partition.h"
-#include "history/retention.h"
+#include "history/partition_retention.h"
 #include "history/short_entry.h"
 #include "server/arguments.h"
 #include "server/relation_lock.h"

@@ -16,39 +16,17 @@ static bool has_triggers(const TriggerDesc* triggers) {
     return false;
 }
 
-static bool has_more_columns(const OwnTable& table, TupleDesc columns) {
-    for (int i = table.count; i < columns->natts; i++)
+static bool has_more_columns(TupleDesc columns) {
+    for (int i = kIdempotencyKeys.count; i < columns->natts; i++)
         if (!TupleDescAttr(columns, i)->attisdropped)
             return true;
     return false;
 }
 
 static bool has_only_ours(Relation rel, const TableInfo* info) {
-    const OwnTable& table = definition_of_keys(info);
     return table_is_eligible(rel, info) && info->only_row_checks && !has_triggers(rel->trigdesc) &&
-           is_unmodified(table, info) && !has_more_columns(table, info->columns) &&
+           is_unmodified(kIdempotencyKeys, info) && !has_more_columns(info->columns) &&
            has_plain_defaults(rel, info, nullptr);
-}
-
-// They follow the columns that an owner had added before the upgrade.
-const OwnTable& definition_of_keys(const TableInfo* info) {
-    const char* name = kIdempotencyKeys.columns[kFirstIdempotencyKeys.count].name;
-    for (int i = kFirstIdempotencyKeys.count; i < info->columns->natts; i++)
-        if (strcmp(NameStr(TupleDescAttr(info->columns, i)->attname), name) == 0)
-            return kIdempotencyKeys;
-    return kFirstIdempotencyKeys;
-}
-
-bool has_all_columns(const TableInfo* info) {
-    return &definition_of_keys(info) == &kIdempotencyKeys;
-}
-
-void require_all_columns(const TableInfo* info) {
-    if (!has_all_columns(info))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-                        errmsg("column \"%s\" of relation \"interlock.%s\" does not exist",
-                               kIdempotencyKeys.columns[kFirstIdempotencyKeys.count].name,
-                               kIdempotencyKeys.name)));
 }
 
 bool runs_only_ours(Relation rel, const TableInfo* info) {

@@ -12,13 +12,6 @@
 namespace interlock::idempotency {
 
 extern const OwnTable kIdempotencyKeys;
-extern const OwnTable kFirstIdempotencyKeys; // in SQL before 0.10.0
-
-// The definition that the table has in this database.
-const OwnTable& definition_of_keys(const TableInfo* info);
-
-// Whether the table that with_keys() passes has the columns of 0.10.0.
-bool has_all_columns(const TableInfo* info);
 
 // The facet in which runs_only_ours() caches its result.
 extern int access_facet;
@@ -48,17 +41,13 @@ void as_owner_of_keys(Relation rel, const TableInfo* info, Body&& body) {
 // Raises 42P01 if the table does not exist.
 Relation open_keys(LOCKMODE mode);
 
-// Raises 42703 if a column is missing, because its owner has dropped it.
-void require_all_columns(const TableInfo* info);
-
 // Opens the table, and runs body(rel, info) as as_owner_of_keys() does. The lock stays. The
 // metadata has the original columns (unmodified_info()).
 template <typename Body>
 void with_keys(LOCKMODE mode, Body&& body) {
     Relation rel = open_keys(mode);
     const TableInfo* info = table_info(rel);
-    as_owner_of_keys(rel, info,
-                     [&] { body(rel, unmodified_info(definition_of_keys(info), info)); });
+    as_owner_of_keys(rel, info, [&] { body(rel, unmodified_info(kIdempotencyKeys, info)); });
     close_table(rel);
 }
 

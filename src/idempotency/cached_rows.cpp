@@ -84,7 +84,7 @@ static void cache_row(CachedRows* cached, const CachedTable& table, TupleTableSl
     MemoryContext caller = MemoryContextSwitchTo(cached->memory);
     CachedRow* row = add_row(cached);
     row->name = DatumGetTextPCopy(values[1].value);
-    table.read(slot->tts_tupleDescriptor, values, row);
+    table.read(values, row);
     MemoryContextSwitchTo(caller);
 }
 

@@ -30,7 +30,7 @@ struct CachedTable {
     size_t row_size;
     // Copies the values that the struct keeps. There may be more columns than those of the
     // definition.
-    void (*read)(TupleDesc columns, const RowValues& values, CachedRow* row);
+    void (*read)(const RowValues& values, CachedRow* row);
 };
 
 struct CachedRows {

@@ -76,7 +76,7 @@ struct CachedGrant {
 
 } // namespace
 
-static void read_cached(TupleDesc, const RowValues& values, CachedRow* row) {
+static void read_cached(const RowValues& values, CachedRow* row) {
     auto* grant = reinterpret_cast<CachedGrant*>(row);
     grant->role = TextDatumGetCString(values[kGrantRole].value);
     grant->oid = InvalidOid;

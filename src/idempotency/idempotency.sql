@@ -94,6 +94,7 @@ COMMENT ON SEQUENCE interlock.idempotency_audit_id_seq IS 'Numbers the rows of i
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_audit', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_audit_id_seq', '');
 
+-- The defaults are those of kDefaults (scope_read.cpp), which are used for scopes without a row.
 CREATE FUNCTION interlock.define_idempotency_scope(
     scope text, model text = 'api', ttl interlock.seconds = '24 h', stale_after interlock.seconds = '1 min',
     replay_failures boolean = false, max_response_bytes integer = 65536, max_attempts integer = NULL) RETURNS void

@@ -160,8 +160,7 @@ static bool forget_key(const IdempotencyKey& key, const char* reason, bool force
     write_locked(PlanKind("idempotency_forget"), 0, key, [&](RowWrite* write) {
         expire_now(write, now);
         for (AttrNumber column : {kRequestHash, kResponse, kResultId, kCheckpoint, kState, kBody})
-            if (column != kBody || has_all_columns(write->row.info))
-                write->set(column, write->terms.null_of(column));
+            write->set(column, write->terms.null_of(column));
     });
     note_expiry(now);
     note_end_of_claim(key); // others may wait for one that was running

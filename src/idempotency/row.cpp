@@ -27,7 +27,6 @@ constexpr MadeColumn kKeyColumns[] = {
 };
 
 const OwnTable kIdempotencyKeys = {"idempotency", kKeyColumns, lengthof(kKeyColumns), 2};
-const OwnTable kFirstIdempotencyKeys = {"idempotency", kKeyColumns, kState, 2};
 
 bool is_text(NullableDatum value, const char* expected) {
     if (value.isnull)

@@ -28,7 +28,6 @@ enum IdempotencyColumn : AttrNumber {
     kResultId,
     kCheckpoint,
     kState,
-    // The columns since 0.10.0 (has_all_columns()).
     kBody,
     kOwnTtl,
     kOwnStaleAfter,

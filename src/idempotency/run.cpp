@@ -16,7 +16,6 @@ struct Command {
 
 } // namespace
 
-static Deadline wait_argument(const Arguments& arguments, int n);
 static Oid command_argument(const Arguments& arguments, int n);
 static Command open_command(Oid oid);
 static Command open_command_after_wait(Oid oid);
@@ -33,7 +32,7 @@ Datum run_once(PG_FUNCTION_ARGS) {
     Command command = open_command(named);
     Jsonb* request = arguments.jsonb_or_null(3);
     ClaimRequest what = {hash_request(request), nullptr, nullptr, {0, true}};
-    Claim claim = claim_key(key, what, wait_argument(arguments, 4));
+    Claim claim = claim_key(key, what, Deadline::argument(arguments, 4));
     const char* outcome = outcome_name(claim.outcome);
     if (claim.outcome == ClaimOutcome::kAcquired) {
         command = open_command_after_wait(named);
@@ -45,12 +44,6 @@ Datum run_once(PG_FUNCTION_ARGS) {
     bool nulls[2] = {false, claim.response.isnull};
     return result_row(fcinfo, values, nulls);
 }
-}
-
-// SQL before 0.10.0 has none, and does not wait.
-static Deadline wait_argument(const Arguments& arguments, int n) {
-    return n < arguments.count() ? Deadline::argument(arguments, n)
-                                 : Deadline::after_milliseconds(0);
 }
 
 constexpr const char* kCommandHint =

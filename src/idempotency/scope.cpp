@@ -15,19 +15,12 @@ static const char* check_model(const char* model) {
     return model;
 }
 
-// SQL before 0.10.0 gives six arguments, and its table has as many columns.
-static const char* writing_scope(int count) {
-    bool has_attempts = count > 6;
-    return psprintf(
-        "INSERT INTO interlock.idempotency_scope (scope, model, ttl, stale_after, "
-        "replay_failures, max_response_bytes%s) VALUES ($1, $2, $3, $4, $5, $6%s) "
-        "ON CONFLICT (scope) DO UPDATE SET model = excluded.model, ttl = excluded.ttl, "
-        "stale_after = excluded.stale_after, "
-        "replay_failures = excluded.replay_failures, "
-        "max_response_bytes = excluded.max_response_bytes%s",
-        has_attempts ? ", max_attempts" : "", has_attempts ? ", $7" : "",
-        has_attempts ? ", max_attempts = excluded.max_attempts" : "");
-}
+constexpr const char* kWriteScope =
+    "INSERT INTO interlock.idempotency_scope (scope, model, ttl, stale_after, replay_failures, "
+    "max_response_bytes, max_attempts) VALUES ($1, $2, $3, $4, $5, $6, $7) "
+    "ON CONFLICT (scope) DO UPDATE SET model = excluded.model, ttl = excluded.ttl, "
+    "stale_after = excluded.stale_after, replay_failures = excluded.replay_failures, "
+    "max_response_bytes = excluded.max_response_bytes, max_attempts = excluded.max_attempts";
 
 // Null: it is not defined. All roles may read the table.
 static Jsonb* stored_scope(Datum scope) {
@@ -86,17 +79,18 @@ Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
         (void)above_zero(DatumGetInt32(arguments.value(6)), "max_attempts",
                          "Null allows any number.");
     Oid types[7] = {TEXTOID, TEXTOID, INTERVALOID, INTERVALOID, BOOLOID, INT4OID, INT4OID};
-    Datum values[7] = {scope};
-    bool nulls[7] = {};
-    for (int i = 1; i < fcinfo->nargs; i++) {
-        nulls[i] = arguments.is_null(i);
-        values[i] = nulls[i] ? 0 : arguments.value(i);
-    }
-    values[2] = IntervalPGetDatum(ttl);
-    values[3] = IntervalPGetDatum(stale_after);
+    NullableDatum most_attempts = arguments.optional(6);
+    Datum values[7] = {scope,
+                       arguments.value(1),
+                       IntervalPGetDatum(ttl),
+                       IntervalPGetDatum(stale_after),
+                       arguments.value(4),
+                       arguments.value(5),
+                       most_attempts.value};
+    bool nulls[7] = {false, false, false, false, false, false, most_attempts.isnull};
     Jsonb* before = stored_scope(scope);
-    write_own_table("idempotency_scope", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE,
-                    writing_scope(fcinfo->nargs), fcinfo->nargs, types, values, nulls);
+    write_own_table("idempotency_scope", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE, kWriteScope, 7,
+                    types, values, nulls);
     record_change(arguments, {.kind = "configuration",
                               .name = TextDatumGetCString(scope),
                               .before = before,

@@ -18,16 +18,16 @@ enum ScopeColumn : AttrNumber {
     kStaleAfter,
     kReplayFailures,
     kMaxResponseBytes,
+    kMaxAttempts,
 };
 
 } // namespace
-
-constexpr const char* kMaxAttempts = "max_attempts"; // since 0.10.0
 
 constexpr MadeColumn kScopeColumns[] = {
     {"scope", TEXTOID, true},           {"model", TEXTOID, true},
     {"ttl", INTERVALOID, true},         {"stale_after", INTERVALOID, true},
     {"replay_failures", BOOLOID, true}, {"max_response_bytes", INT4OID, true},
+    {"max_attempts", INT4OID, false},
 };
 
 constexpr IdempotencyScope kDefaults = {false, false, USECS_PER_DAY, USECS_PER_MINUTE, 65536, 0};
@@ -41,18 +41,8 @@ struct CachedScope {
 
 } // namespace
 
-// It follows the columns that an owner had added before the upgrade.
-static int32 max_attempts_of(TupleDesc columns, const RowValues& row) {
-    for (int i = kMaxResponseBytes; i < columns->natts; i++) {
-        Form_pg_attribute column = TupleDescAttr(columns, i);
-        if (strcmp(NameStr(column->attname), kMaxAttempts) == 0 && column->atttypid == INT4OID)
-            return row.nulls[i] ? 0 : Max(0, DatumGetInt32(row.values[i]));
-    }
-    return 0;
-}
-
 // Nulls, which the table's owner may have allowed, are the default.
-static IdempotencyScope scope_of(TupleDesc columns, const RowValues& row) {
+static IdempotencyScope scope_of(const RowValues& row) {
     IdempotencyScope scope = kDefaults;
     scope.is_job = is_text(row[kModel], "job");
     if (!row[kReplayFailures].isnull)
@@ -63,12 +53,13 @@ static IdempotencyScope scope_of(TupleDesc columns, const RowValues& row) {
         scope.stale_after = microseconds(DatumGetIntervalP(row[kStaleAfter].value));
     if (!row[kMaxResponseBytes].isnull)
         scope.max_response_bytes = Max(0, DatumGetInt32(row[kMaxResponseBytes].value));
-    scope.max_attempts = max_attempts_of(columns, row);
+    if (!row[kMaxAttempts].isnull)
+        scope.max_attempts = Max(0, DatumGetInt32(row[kMaxAttempts].value));
     return scope;
 }
 
-static void read_cached(TupleDesc columns, const RowValues& values, CachedRow* row) {
-    reinterpret_cast<CachedScope*>(row)->scope = scope_of(columns, values);
+static void read_cached(const RowValues& values, CachedRow* row) {
+    reinterpret_cast<CachedScope*>(row)->scope = scope_of(values);
 }
 
 const CachedTable kScopes = {{"idempotency_scope", kScopeColumns, lengthof(kScopeColumns), 1},
@@ -81,20 +72,17 @@ static IdempotencyScope read_by_plan(Datum name) {
     as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, [&] {
         with_spi([&] {
             PlanShape shape = {table, PlanKind("idempotency_scope")};
-            TablePlan plan = plan_of(shape, [table](Statement* statement) {
-                bool is_first = get_attnum(table, kMaxAttempts) == InvalidAttrNumber;
+            TablePlan plan = plan_of(shape, [](Statement* statement) {
                 statement->add(
                     "SELECT scope, model::pg_catalog.text, ttl, stale_after, replay_failures, "
-                    "max_response_bytes%s%s FROM interlock.idempotency_scope "
+                    "max_response_bytes, max_attempts FROM interlock.idempotency_scope "
                     "WHERE scope OPERATOR(pg_catalog.=) $%d",
-                    is_first ? "" : ", ", is_first ? "" : kMaxAttempts,
                     statement->parameter(TEXTOID));
             });
             Parameters parameters(1);
             parameters.add(name);
             if (run_plan(plan, parameters) > 0)
-                scope = scope_of(SPI_tuptable->tupdesc,
-                                 values_of_row(SPI_tuptable->tupdesc, SPI_tuptable->vals[0]));
+                scope = scope_of(values_of_row(SPI_tuptable->tupdesc, SPI_tuptable->vals[0]));
         });
     });
     return scope;

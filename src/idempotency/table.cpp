@@ -13,13 +13,12 @@ namespace interlock::idempotency {
 constexpr AttrNumber kRead[] = {kStatus,    kRetryable,       kToken,    kAttempt,  kDeadline,
                                 kExpiresAt, kRequestHash,     kResponse, kResultId, kCheckpoint,
                                 kState,     kResponseOmitted, kBody,     kOwnTtl,   kOwnStaleAfter};
-constexpr int kReadOfFirst = 12; // when there are no more columns
 
 static const Interval* span_of(NullableDatum value) {
     return value.isnull ? nullptr : DatumGetIntervalP(value.value);
 }
 
-static IdempotencyRow row_of(const NullableDatum* columns, int count) {
+static IdempotencyRow row_of(const NullableDatum* columns) {
     IdempotencyRow row = {};
     row.found = true;
     row.completed = is_text(columns[0], "completed");
@@ -37,9 +36,6 @@ static IdempotencyRow row_of(const NullableDatum* columns, int count) {
     row.checkpoint = columns[9];
     row.state = columns[10];
     row.response_omitted = DatumGetBool(columns[11].value);
-    row.body = {0, true};
-    if (count == kReadOfFirst)
-        return row;
     row.body = columns[12];
     row.ttl = span_of(columns[13]);
     row.stale_after = span_of(columns[14]);
@@ -64,11 +60,6 @@ static ClaimTimes times_from_now(const IdempotencyScope& scope) {
 
 static NullableDatum value_of(const Interval* span) {
     return {IntervalPGetDatum(span), span == nullptr};
-}
-
-static void require_columns_for(const ClaimRequest& request, const TableInfo* info) {
-    if (request.ttl != nullptr || request.stale_after != nullptr)
-        require_all_columns(info);
 }
 
 namespace {
@@ -117,8 +108,6 @@ static void set_takeover(RowWrite* write, const Takeover& takeover) {
     write->set(kCheckpoint, unless(&terms, takeover.forgets_progress, kCheckpoint));
     write->set(kState, terms.coalesce(unless(&terms, takeover.forgets_progress, kState),
                                       terms.value(JSONBOID, takeover.request.state)));
-    if (!has_all_columns(write->row.info))
-        return;
     write->set(kBody, terms.null_of(kBody));
     set_value(write, kOwnTtl, value_of(takeover.request.ttl));
     set_value(write, kOwnStaleAfter, value_of(takeover.request.stale_after));
@@ -128,7 +117,6 @@ static bool write_takeover(const IdempotencyKey& key, const Takeover& takeover, 
     NullableDatum stored[3];
     bool taken = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
-        require_columns_for(takeover.request, row.info);
         RowWrite write(row, PlanKind("idempotency_take"));
         write.by_index = true;
         set_takeover(&write, takeover);
@@ -163,13 +151,12 @@ void raise_suppressed_claim() {
 IdempotencyRow read_idempotency_row(const IdempotencyKey& key, RowLock lock) {
     NullableDatum columns[lengthof(kRead)];
     bool found = false;
-    int count = 0;
     LOCKMODE mode = lock.strength == RowStrength::kNone ? AccessShareLock : RowShareLock;
     with_key(key, mode, [&](const KeyedRow& row) {
-        count = has_all_columns(row.info) ? lengthof(kRead) : kReadOfFirst;
-        found = read_row({row, PlanKind("idempotency_read"), kRead, count, lock, true}, columns);
+        found = read_row({row, PlanKind("idempotency_read"), kRead, lengthof(kRead), lock, true},
+                         columns);
     });
-    return found ? row_of(columns, count) : IdempotencyRow{};
+    return found ? row_of(columns) : IdempotencyRow{};
 }
 
 bool read_uncommitted_hash(const IdempotencyKey& key, NullableDatum* hash) {
@@ -216,7 +203,6 @@ bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope,
     bool inserted = false;
     bool may_be_suppressed = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
-        require_columns_for(request, row.info);
         may_be_suppressed = !runs_only_ours(row.rel, row.info);
         inserted = insert_row({row.rel, row.info, PlanKind("idempotency_insert"), values, count,
                                kReturned, lengthof(kReturned), true},

@@ -82,11 +82,10 @@ static Many read_many(const Arguments& arguments, LeaseDatabase* database) {
     check_lease_count(many.given, "acquire_leases");
     LeaseRequest request = {};
     request.role = GetUserId();
-    request.mode =
-        arguments.is_given(4) ? lease_mode_argument(arguments, 4) : LeaseMode::kExclusive;
+    request.mode = lease_mode_argument(arguments, 4);
     request.bond = LeaseBond::kCall;
-    many.bond = arguments.is_given(5) ? lease_bond_argument(arguments, 5) : LeaseBond::kTtl;
-    request.resumes = many.resumes = arguments.is_given(6) && arguments.boolean(6, "resume");
+    many.bond = lease_bond_argument(arguments, 5);
+    request.resumes = many.resumes = arguments.boolean(6, "resume");
     if (many.resumes)
         (void)arguments.required(3, "holder");
     request.ttl = ttl_argument(arguments, 1);

@@ -26,10 +26,4 @@ void audit_break(const BrokenLease& broken) {
                     7, types, values);
 }
 
-void log_break(const BrokenLease& broken) {
-    ereport(LOG,
-            (errmsg("lease \"%s\" of \"%s\" was broken: %s",
-                    pnstrdup(broken.key.bytes, broken.key.length), broken.holder, broken.reason)));
-}
-
 } // namespace interlock::lease

@@ -17,7 +17,4 @@ struct BrokenLease {
 // Adds a row to interlock.lease_audit, in the caller's transaction.
 void audit_break(const BrokenLease& broken);
 
-// Logs that the lease is broken. To be called after audit_break().
-void log_break(const BrokenLease& broken);
-
 } // namespace interlock::lease

@@ -306,6 +306,12 @@ static End end_one(LeaseDatabase* database, const BrokenLease& lease, bool also_
     return end;
 }
 
+static void log_break(const BrokenLease& broken) {
+    ereport(LOG,
+            (errmsg("lease \"%s\" of \"%s\" was broken: %s",
+                    pnstrdup(broken.key.bytes, broken.key.length), broken.holder, broken.reason)));
+}
+
 // The audit is in the transaction, the rest is at once. A lease that has ended is not pinned again.
 static End break_one(LeaseDatabase* database, const BrokenLease& lease, bool terminates) {
     constexpr long kPause = 10;

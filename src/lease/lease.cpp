@@ -146,8 +146,8 @@ static Datum acquire(FunctionCallInfo fcinfo, LeaseRequest* request, const Deadl
     Arguments arguments(fcinfo);
     request->role = GetUserId();
     request->holder = holder_argument(arguments, at.holder, &request->holder_length);
-    request->resumes = arguments.is_given(at.resume) && arguments.boolean(at.resume, "resume");
-    bool notifies = arguments.is_given(at.notify) && arguments.boolean(at.notify, "notify");
+    request->resumes = arguments.boolean(at.resume, "resume");
+    bool notifies = arguments.boolean(at.notify, "notify");
     if (request->resumes || notifies)
         (void)arguments.required(at.holder, "holder");
     int64 ticket = 0;

@@ -66,10 +66,6 @@ public:
     int count() const { return fcinfo_->nargs; }
     bool is_null(int n) const { return n >= fcinfo_->nargs || fcinfo_->args[n].isnull; }
 
-    // Whether the function has argument n in this version of the SQL. An older version may not have
-    // it.
-    bool is_given(int n) const { return n < fcinfo_->nargs; }
-
     // The value of argument n. Raises 22004 if it is null.
     Datum required(int n, const char* name) const {
         if (is_null(n))

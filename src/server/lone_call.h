@@ -5,8 +5,7 @@
 // that reason (25P01), and these functions do the same.
 //
 // The warning is raised at the commit, and only if the call was all that the transaction did:
-// - The session was not in a transaction block, and no statement of a pipeline came before or
-// after.
+// - The session was not in a transaction block, and the pipeline had no other statement.
 // - The client's statement is a SELECT with one call, as the only column or as the only item of
 //   FROM. Routers such as PL/Proxy send the second form. The arguments are constants or parameters.
 // Other calls without effect are not recognized.
@@ -21,8 +20,9 @@ namespace interlock::inline server {
 // effect lasts.
 void warn_if_alone(FunctionCallInfo fcinfo, const char* message, const char* hint);
 
-// The same for a function that checks something. As a column, the call alone is a check of now and
-// does not warn. In FROM, it comes from a router, and was to protect the next call.
+// The same for a function that checks something. In the SELECT list, a lone call only checks the
+// current state, and does not warn. In FROM, the call comes from a router and was meant to protect
+// the next statement, so it warns.
 void warn_if_routed(FunctionCallInfo fcinfo, const char* message, const char* hint);
 
 } // namespace interlock::inline server

@@ -11,7 +11,6 @@ constexpr const char* kAudit = "configuration_audit";
 
 // Under whatever name the schema has: tables can be configured while it is renamed.
 static Oid audit() { return get_relname_relid(kAudit, own_schema()); }
-static bool has_audit() { return OidIsValid(audit()); }
 
 static NullableDatum text_or_null(const char* text) {
     return text != nullptr ? NullableDatum{CStringGetTextDatum(text), false}
@@ -21,8 +20,6 @@ static NullableDatum text_or_null(const char* text) {
 static NullableDatum json_or_null(Jsonb* json) { return {JsonbPGetDatum(json), json == nullptr}; }
 
 static void record(const char* action, const RecordedChange& change) {
-    if (!has_audit())
-        return;
     constexpr int kColumns = 8;
     const NullableDatum row[kColumns] = {text_or_null(GetUserNameFromId(GetUserId(), false)),
                                          text_or_null(change.kind),
@@ -56,15 +53,12 @@ TableChange begin_change(const Arguments& arguments, Relation rel) {
     Oid relid = RelationGetRelid(rel);
     require_enableable(rel, arguments.function_name());
     TableChange change = {relid, arguments.function_name(), qualified_name(rel), {}};
-    if (has_audit())
-        change.before = read_settings(all_mechanisms(), relid);
+    change.before = read_settings(all_mechanisms(), relid);
     return change;
 }
 
 // Only the mechanisms that the call has changed; none if it was repeated.
 void record_change(const TableChange& change) {
-    if (!has_audit())
-        return;
     CommandCounterIncrement();
     Mechanisms mechanisms = all_mechanisms();
     TableSettings now = read_settings(mechanisms, change.relid);

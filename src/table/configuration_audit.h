@@ -2,8 +2,7 @@
 //
 // Each call of a function that configures a table or grants something adds a row. The row is added
 // in the caller's transaction and with the rights of the extension table's owner, so callers can
-// neither forge nor remove rows. SQL of a version before 0.10.0 has no such table. Then nothing is
-// recorded.
+// neither forge nor remove rows.
 #pragma once
 
 #include "server/arguments.h"

@@ -2,10 +2,10 @@
 
 #include "ownership/ownership.h"
 #include "ownership/write_log.h"
-#include "server/error.h"
 #include "statement/running.h"
 #include "version/asserted.h"
 #include "version/blind_count.h"
+#include "version/errors.h"
 #include "version/housekeeping.h"
 #include "version/unseen.h"
 #include "version/version.h"
@@ -100,48 +100,12 @@ static void log_allowed(const TriggerData* trigger, const TableInfo* info,
     });
 }
 
-// --- Reporting it --------------------------------------------------------------------------------
-
-static const char* detail(const TriggerData* trigger, const TableInfo* info) {
-    Relation rel = trigger->tg_relation;
-    const Versioning* versioning = versioning_of(info);
-    HeapTuple row = trigger->tg_trigtuple;
-    const Bitmapset* readable = readable_columns(rel, row);
-    const char* version = nullptr;
-    if (bms_is_member(versioning->column, readable)) {
-        bool is_null;
-        Datum value = heap_getattr(row, versioning->column, info->columns, &is_null);
-        version = token_to_json(versioning->kind, token_of_datum(versioning->kind, value, is_null));
-    }
-    return json_object({{"table", shown_name(rel)},
-                        {"key", nullptr, readable_key(info, readable, row)},
-                        {"version", nullptr, version}});
-}
-
 static void report(const TriggerData* trigger, const TableInfo* info, Mode mode) {
-    const Versioning* versioning = versioning_of(info);
-    const char* table = RelationGetRelationName(trigger->tg_relation);
-    const char* version = NameStr(versioning->name);
-    const char* action = TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "delete from" : "update of";
-    const char* row = detail(trigger, info); // asks policies
+    BlindWrite write = {trigger->tg_relation, info, trigger->tg_trigtuple,
+                        TRIGGER_FIRED_BY_DELETE(trigger->tg_event), mode.column};
     if (mode.mode == BlindUpdates::kReject)
         count(info, CountedKind::kVersioning, Counter::kRefusals);
-    ereport(
-        mode.mode == BlindUpdates::kReject ? ERROR : WARNING,
-        (errcode(kBlindUpdate),
-         mode.column == nullptr
-             ? errmsg("blind %s table \"%s\": the statement does not compare column \"%s\"", action,
-                      table, version)
-             : errmsg("blind update of table \"%s\" changes shared column \"%s\": the statement "
-                      "does not compare column \"%s\"",
-                      table, mode.column, version),
-         errdetail_internal("%s", row),
-         errhint("Compare the version that was read (AND %s = ...), use interlock.versioned_%s, or "
-                 "call interlock.assert_version before it. If it is right for any version, add AND "
-                 "interlock.any_version(%s).",
-                 quote_identifier(version),
-                 TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "delete" : "update",
-                 quote_identifier(version))));
+    report_blind_write(write, mode.mode == BlindUpdates::kReject ? ERROR : WARNING);
 }
 
 void note_own_write(Relation rel, HeapTuple row, const Versioning* versioning) {

@@ -85,4 +85,39 @@ void raise_version_set(Relation rel, const TableInfo* info, HeapTuple row, int64
              "the row again, and leave the version to the server or set exactly the next one.")));
 }
 
+static const char* detail_of(const BlindWrite& write) {
+    const Versioning* versioning = versioning_of(write.info);
+    const Bitmapset* readable = readable_columns(write.rel, write.row);
+    const char* version = nullptr;
+    if (bms_is_member(versioning->column, readable)) {
+        bool is_null;
+        Datum value = heap_getattr(write.row, versioning->column, write.info->columns, &is_null);
+        version = token_to_json(versioning->kind, token_of_datum(versioning->kind, value, is_null));
+    }
+    return json_object({{"table", shown_name(write.rel)},
+                        {"key", nullptr, readable_key(write.info, readable, write.row)},
+                        {"version", nullptr, version}});
+}
+
+void report_blind_write(const BlindWrite& write, int level) {
+    const char* table = RelationGetRelationName(write.rel);
+    const char* version = NameStr(versioning_of(write.info)->name);
+    const char* detail = detail_of(write); // asks policies
+    ereport(
+        level,
+        (errcode(kBlindUpdate),
+         write.shared_column == nullptr
+             ? errmsg("blind %s table \"%s\": the statement does not compare column \"%s\"",
+                      write.deletes ? "delete from" : "update of", table, version)
+             : errmsg("blind update of table \"%s\" changes shared column \"%s\": the statement "
+                      "does not compare column \"%s\"",
+                      table, write.shared_column, version),
+         errdetail_internal("%s", detail),
+         errhint("Compare the version that was read (AND %s = ...), use interlock.versioned_%s, or "
+                 "call interlock.assert_version before it. If it is right for any version, add AND "
+                 "interlock.any_version(%s).",
+                 quote_identifier(version), write.deletes ? "delete" : "update",
+                 quote_identifier(version))));
+}
+
 } // namespace interlock::version

@@ -1,4 +1,4 @@
-// The errors of versions: IL001. version/blind.cpp raises IL011.
+// The errors of versions: IL001 for a conflict, IL011 for a blind write.
 #pragma once
 
 #include "version/version.h"
@@ -19,5 +19,19 @@ namespace interlock::version {
 // writer or another trigger has set it. It shows the columns that the current user could SELECT.
 [[noreturn]] void raise_version_set(Relation rel, const TableInfo* info, HeapTuple row,
                                     int64 stored, const char* given);
+
+// A statement that writes a row without comparing its version.
+struct BlindWrite {
+    Relation rel;
+    const TableInfo* info;
+    HeapTuple row; // before the write
+    bool deletes;
+    const char*
+        shared_column; // that it changes (share_columns), if only this is a reason; else null
+};
+
+// Raises IL011 at `level`, ERROR or WARNING. It shows the columns that the current user could
+// SELECT.
+void report_blind_write(const BlindWrite& write, int level);
 
 } // namespace interlock::version

@@ -25,16 +25,17 @@ struct Attempt {
     const Key* key;
 };
 
-// Updates the row if its token is `expected`. Without changes it only moves the token. If the table
-// keeps the versions of unchanged rows, such a row is not written and not locked (kUnchanged).
+// Updates the row if its token is `expected`. If `changes` is empty, the update only moves the
+// token. In a table that keeps the versions of unchanged rows, a row whose values would stay the
+// same is neither written nor locked: the outcome is kUnchanged.
 // Consecutive updates of one table share `open`.
 Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
                           const Changes& changes, OpenUpdates* open = nullptr);
 Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected);
 
 // The version that a row has at the end of a write. An AFTER trigger of the write may have updated
-// the row again. The class counts the versioned rows that were updated. If there were more than the
-// write itself has updated, it reads the row.
+// the row again. The class counts the versioned rows that were updated. If more rows were updated
+// than `own_updates`, version() reads the row again.
 class VersionAfterWrite {
 public:
     // To be created before the write, which itself updates `own_updates` versioned rows.

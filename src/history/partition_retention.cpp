@@ -1,4 +1,4 @@
-#include "history/retention.h"
+#include "history/partition_retention.h"
 
 #include "history/partition.h"
 #include "server/relation_lock.h"
