@@ -44,6 +44,8 @@ class DjangoDriver:
             if isolation is not None:
                 self.within(connections[self._using])("SELECT set_config('transaction_isolation', %s, true)", (isolation,))
             yield connections[self._using]
+            # Raises an error if a statement has failed and the block has swallowed its error. Otherwise nobody would notice the rollback.
+            self.within(connections[self._using])("SELECT 1", ())
 
     def within(self, tx: Any) -> Query:
         def query(sql: str, values: Sequence[Any]) -> list[Row]:

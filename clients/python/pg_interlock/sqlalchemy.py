@@ -44,6 +44,11 @@ class Versioned:
         return {"version_id_col": cls.version, "version_id_generator": False, "eager_defaults": True}
 
 
+# The last statement of a block, unless the block has ended its transaction itself. The statement raises an error if another one has
+# failed and the block has swallowed its error. Otherwise the server would answer COMMIT with a rollback, and nobody would notice.
+_STILL_VALID = text("SELECT 1")
+
+
 class SqlalchemyDriver:
     """Transactions of sessions. Their `tx` is the session."""
 
@@ -57,6 +62,8 @@ class SqlalchemyDriver:
                 if isolation is not None:
                     session.connection(execution_options={"isolation_level": isolation.upper()})
                 yield session
+                if session.in_transaction():
+                    session.connection().execute(_STILL_VALID)
 
     def within(self, tx: Any) -> Query:
         def query(sql: str, values: Sequence[Any]) -> list[Row]:
@@ -65,7 +72,7 @@ class SqlalchemyDriver:
         return query
 
     def query(self, sql: str, values: Sequence[Any]) -> list[Row]:
-        with self.transaction() as session:
+        with self._sessions() as session, session.begin():
             return self.within(session)(sql, values)
 
     def connect(self) -> psycopg.Connection[Any]:
@@ -89,6 +96,8 @@ class AsyncSqlalchemyDriver:
                     if isolation is not None:
                         await session.connection(execution_options={"isolation_level": isolation.upper()})
                     yield session
+                    if session.in_transaction():
+                        await (await session.connection()).execute(_STILL_VALID)
 
     def within(self, tx: Any) -> AsyncQuery:
         async def query(sql: str, values: Sequence[Any]) -> list[Row]:
@@ -97,7 +106,7 @@ class AsyncSqlalchemyDriver:
         return query
 
     async def query(self, sql: str, values: Sequence[Any]) -> list[Row]:
-        async with self.transaction() as session:
+        async with self._sessions() as session, session.begin():
             return await self.within(session)(sql, values)
 
     async def connect(self) -> psycopg.AsyncConnection[Any]:
@@ -143,12 +152,33 @@ def _rows(result: Any) -> list[Row]:
 
 
 def _conninfo(url: Any) -> str:
-    """What libpq makes of the URL of an engine. Options that only its driver has are left out; asyncpg calls sslmode `ssl`."""
+    """A conninfo with the options of the URL of an engine. It contains only options of libpq. asyncpg calls sslmode `ssl`. An option of
+    the query replaces the same option before the question mark, as in SQLAlchemy."""
     known = {option.keyword.decode() for option in Conninfo.get_defaults()}
-    options = {"sslmode" if name == "ssl" else name: value for name, value in url.query.items()}
     named = {"host": url.host, "port": url.port, "user": url.username, "password": url.password, "dbname": url.database}
-    options.update({name: value for name, value in named.items() if value})
+    options = {name: value for name, value in named.items() if value}
+    for name, value in url.query.items():
+        if name == "host":
+            options.update(_hosts(value))
+        elif name == "port" and not isinstance(value, str):
+            options["port"] = ",".join(value)
+        else:
+            options["sslmode" if name == "ssl" else name] = value if isinstance(value, str) else value[-1]
     return make_conninfo(**{name: value for name, value in options.items() if name in known})
+
+
+_HOST = re.compile(r"(?:\[(?P<ipv6>.+)\]|(?P<other>/.*?|[^:]*))(?::(?P<port>[0-9]*))?")
+
+
+def _hosts(value: str | Sequence[str]) -> dict[str, str]:
+    """Hosts and ports of `host=a:5432&host=b:5433`, as lists of libpq. An IPv6 address with a port is in brackets."""
+    if isinstance(value, str) and value.startswith("/"):
+        return {"host": value}  # SQLAlchemy reads a port after a directory only if there are several hosts
+    texts = [value] if isinstance(value, str) else value
+    found = [(text, _HOST.fullmatch(text)) for text in texts]
+    hosts = [parts["ipv6"] or parts["other"] if parts else text for text, parts in found]
+    ports = [parts and parts["port"] or "" for text, parts in found]
+    return {"host": ",".join(hosts), **({"port": ",".join(ports)} if any(ports) else {})}
 
 
 _MARKER = {"lock_status", "lock_by", "lock_time", "lock_until", "lock_reason"}

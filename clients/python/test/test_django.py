@@ -1,5 +1,6 @@
 """Django: models with versions, forms, admin pages, idempotent views, leases in its transactions."""
 
+import contextlib
 import json
 import os
 import threading
@@ -33,7 +34,8 @@ import unittest
 
 from asgiref.sync import sync_to_async
 from django.contrib.admin import AdminSite
-from django.db import connection, connections, models, transaction
+from django.db import DatabaseError, InternalError, connection, connections, models, transaction
+from django.db.transaction import TransactionManagementError
 from django.http import Http404, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.test import AsyncClient, Client, RequestFactory
 from django.urls import path
@@ -268,6 +270,35 @@ class ModelTest(unittest.TestCase):
             once = il.once("pay", fresh("key"), None, lambda tx: Note.objects.count())
             transaction.set_rollback(True)
         self.assertEqual((once.value, value("SELECT count(*) FROM interlock.idempotency WHERE key LIKE 'key %'")), (2, 0))
+
+    def test_a_transaction_whose_error_was_swallowed_is_an_error(self):
+        def divide():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1/0")
+
+        def violate():
+            Payment.objects.create(customer="anna", amount=-1)
+
+        def roll_back_the_savepoint():
+            with transaction.atomic():
+                divide()
+
+        il = interlock()
+        with il.lease(fresh("swallowed"), 600) as lease:
+            for begin in (il.transaction, lease.transaction):
+                for outer in (contextlib.nullcontext, transaction.atomic):
+                    for fail in (divide, violate):
+                        with self.subTest(begin=begin, outer=outer, fail=fail), outer():
+                            with self.assertRaises(Exception) as block, begin():
+                                Note.objects.create(body="lost")
+                                with contextlib.suppress(DatabaseError):
+                                    fail()
+                            self.assertIsInstance(block.exception, (InternalError, TransactionManagementError))
+                with begin():
+                    Note.objects.create(body="kept")
+                    with contextlib.suppress(DatabaseError):
+                        roll_back_the_savepoint()
+        self.assertEqual(rows("SELECT body FROM note ORDER BY id"), [("old",), ("kept",), ("kept",)])
 
 
 class ViewTest(unittest.TestCase):

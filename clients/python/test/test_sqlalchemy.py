@@ -8,12 +8,16 @@ import unittest
 
 import sqlalchemy
 from fastapi import Depends, FastAPI, Request
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Column, Integer, Text, create_engine, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import declarative_base, sessionmaker
 
 from pg_interlock import Held, LeaseLost, MarkerLost, StaleVersion
-from pg_interlock.sqlalchemy import Versioned, async_interlock, include_object, interlock
+from pg_interlock.errors import sqlstate_of
+from pg_interlock.sqlalchemy import Versioned, _conninfo, async_interlock, include_object, interlock
 from pg_interlock.starlette import IdempotencyKey, transaction
 
 from .asgi import asked
@@ -106,6 +110,50 @@ class SqlalchemyTest(unittest.TestCase):
         with self.il.transaction() as session:
             self.assertEqual(session.get(Note, 1).hits, 1)
 
+    def test_a_transaction_whose_error_was_swallowed_is_an_error(self):
+        with self.il.lease(fresh("swallowed"), 600) as lease:
+            for begin in (self.il.transaction, lease.transaction):
+                with self.assertRaises(DBAPIError) as block, begin() as session:
+                    session.execute(text("INSERT INTO note VALUES (2, 'lost')"))
+                    try:
+                        session.execute(text("SELECT 1/0"))
+                    except DBAPIError:
+                        pass
+                self.assertEqual(sqlstate_of(block.exception.orig), "25P02")
+        with self.assertRaises(InvalidRequestError), self.il.transaction() as session:
+            session.add(Note(id=2, body="lost"))
+            session.flush()
+            session.add(Note(id=1, body="a duplicate"))
+            try:
+                session.flush()
+            except IntegrityError:
+                pass
+        self.assertEqual(rows("SELECT id FROM note"), [(1,)])
+
+    def test_a_block_may_roll_back_to_a_savepoint_and_may_end_its_transaction(self):
+        with self.il.transaction() as session:
+            session.add(Note(id=2, body="kept"))
+            session.flush()
+            try:
+                with session.begin_nested():
+                    session.execute(text("SELECT 1/0"))
+            except DBAPIError:
+                pass
+        for id, end in ((3, "commit"), (4, "rollback")):
+            with self.il.transaction() as session:
+                session.execute(text(f"INSERT INTO note VALUES ({id}, 'ended')"))
+                getattr(session, end)()
+        self.assertEqual(rows("SELECT id FROM note ORDER BY id"), [(1,), (2,), (3,)])
+
+    def test_an_engine_with_two_hosts(self):
+        host, port = os.environ["PGHOST"], os.environ["PGPORT"]
+        engine = create_engine(f"postgresql+{self.driver}://app@/{os.environ['PGDATABASE']}?host=/nowhere:1&host={host}:{port}")
+        with interlock(sessionmaker(engine, future=True)) as il, il.lease(fresh("two hosts"), 600) as lease:
+            with lease.transaction() as session:
+                session.get(Note, 1).body = "by the second host"
+        engine.dispose()
+        self.assertEqual(value("SELECT body FROM note"), "by the second host")
+
     def test_names_with_signs_that_statements_use(self):
         run("""TRUNCATE "50%: off" """, """INSERT INTO "50%: off" VALUES (1, 'old')""")
         table, key = '"50%: off"', {"the %s: key": 1}
@@ -169,6 +217,43 @@ class AsyncTest(unittest.IsolatedAsyncioTestCase):
                 async with lease.transaction() as session:
                     (await session.get(Note, 1)).body = "lost"
         self.assertEqual(value("SELECT body FROM note"), "under a lease")
+
+    async def test_a_transaction_whose_error_was_swallowed_is_an_error(self):
+        async with self.il.lease(fresh("swallowed"), 600) as lease:
+            for begin in (self.il.transaction, lease.transaction):
+                with self.assertRaises(DBAPIError) as block:
+                    async with begin() as session:
+                        await session.execute(text("INSERT INTO note VALUES (2, 'lost')"))
+                        try:
+                            await session.execute(text("SELECT 1/0"))
+                        except DBAPIError:
+                            pass
+                self.assertEqual(sqlstate_of(block.exception.orig), "25P02")
+        with self.assertRaises(InvalidRequestError):
+            async with self.il.transaction() as session:
+                session.add(Note(id=2, body="lost"))
+                await session.flush()
+                session.add(Note(id=1, body="a duplicate"))
+                try:
+                    await session.flush()
+                except IntegrityError:
+                    pass
+        self.assertEqual(rows("SELECT id FROM note"), [(1,)])
+
+    async def test_a_block_may_roll_back_to_a_savepoint_and_may_end_its_transaction(self):
+        async with self.il.transaction() as session:
+            session.add(Note(id=2, body="kept"))
+            await session.flush()
+            try:
+                async with session.begin_nested():
+                    await session.execute(text("SELECT 1/0"))
+            except DBAPIError:
+                pass
+        for id, end in ((3, "commit"), (4, "rollback")):
+            async with self.il.transaction() as session:
+                await session.execute(text(f"INSERT INTO note VALUES ({id}, 'ended')"))
+                await getattr(session, end)()
+        self.assertEqual(rows("SELECT id FROM note ORDER BY id"), [(1,), (2,), (3,)])
 
     async def test_a_waiter_gets_a_lease_that_is_released(self):
         key = fresh("note")
@@ -234,6 +319,33 @@ class AsyncTest(unittest.IsolatedAsyncioTestCase):
             await post(1)
         run("DELETE FROM note WHERE id = 1 AND interlock.any_version(version)")
         self.assertEqual((await post(1))[0], 201)
+
+
+class ConninfoTest(unittest.TestCase):
+    def test_the_hosts_of_a_url_are_those_of_the_connection(self):
+        for hosts, host, port in (
+            ("@a/d", "a", None),
+            ("@a:5433/d", "a", "5433"),
+            ("@/d?host=a&port=5433", "a", "5433"),
+            ("@/d?host=a:5433", "a", "5433"),
+            ("@ignored:1/d?host=a:5432&host=b:5433", "a,b", "5432,5433"),
+            ("@/d?host=a&host=b", "a,b", None),
+            ("@/d?host=a&host=b:5433&host=c:", "a,b,c", ",5433,"),
+            ("@/d?host=a,b&port=5432,5433", "a,b", "5432,5433"),
+            ("@/d?host=a,b&port=5432&port=5433", "a,b", "5432,5433"),
+            ("@/d?host=[::1]:5432&host=[::2]&host=::3", "::1,::2,::3", "5432,,"),
+            ("@/d?host=::1&port=5433", "::1", "5433"),
+            ("@/d?host=/run/a:5432&host=/run/b&host=/cloudsql/x:y:z", "/run/a,/run/b,/cloudsql/x:y:z", "5432,,"),
+            ("@/d?host=/run/a:5432", "/run/a:5432", None),
+        ):
+            found = conninfo_to_dict(_conninfo(make_url(f"postgresql+psycopg2://u:p{hosts}")))
+            wanted = {"user": "u", "password": "p", "dbname": "d", "host": host, **({"port": port} if port else {})}
+            self.assertEqual({name: str(value) for name, value in found.items()}, wanted, hosts)
+
+    def test_the_last_of_repeated_options_is_used_and_options_of_drivers_are_left_out(self):
+        options = "ssl=require&connect_timeout=3&connect_timeout=7&prepared_statement_cache_size=0"
+        found = conninfo_to_dict(_conninfo(make_url(f"postgresql+asyncpg://u@a/d?{options}")))
+        self.assertEqual((found["sslmode"], str(found["connect_timeout"]), len(found)), ("require", "7", 5))
 
 
 if sqlalchemy.__version__ >= "2":
