@@ -36,7 +36,9 @@ COMMENT ON FUNCTION interlock_internal.list_trigger_kinds() IS
 CREATE FUNCTION interlock_internal.list_own_triggers(
     OUT oid oid, OUT tgrelid oid, OUT tgname name, OUT tgenabled "char", OUT tgparentid oid, OUT tgtype smallint, OUT tgconstrrelid oid,
     OUT tgnargs smallint, OUT kind text, OUT mechanism text, OUT effect text, OUT arguments text[], OUT is_check boolean) RETURNS SETOF record
-    LANGUAGE sql STABLE
+    -- Not part of the plan of its callers, as a stable function would be: it splits the arguments once, and the planner expects
+    -- that a database has many.
+    LANGUAGE sql VOLATILE ROWS 10000
 BEGIN ATOMIC
     SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgconstrrelid, t.tgnargs,
            k.kind, k.mechanism, k.effect, interlock_internal.split_arguments(t.tgargs),
@@ -45,8 +47,7 @@ BEGIN ATOMIC
       FROM interlock_internal.list_trigger_kinds() k
       JOIN pg_proc p ON p.proname = k.kind AND p.pronamespace = 'interlock_internal'::regnamespace
       JOIN pg_trigger t ON t.tgfoid = p.oid
-      JOIN pg_class c ON c.oid = t.tgrelid AND (c.relpersistence <> 't' OR c.relnamespace = pg_my_temp_schema())
-    OFFSET 0; -- else the planner may split the arguments again for each use
+      JOIN pg_class c ON c.oid = t.tgrelid AND (c.relpersistence <> 't' OR c.relnamespace = pg_my_temp_schema());
 END;
 COMMENT ON FUNCTION interlock_internal.list_own_triggers() IS
 'For findings: the triggers of the extension with their arguments, the mechanism that they are of, and what a table lacks while they do not
