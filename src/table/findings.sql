@@ -37,8 +37,8 @@ CREATE FUNCTION interlock_internal.list_own_triggers(
     OUT oid oid, OUT tgrelid oid, OUT tgname name, OUT tgenabled "char", OUT tgparentid oid, OUT tgtype smallint, OUT tgconstrrelid oid,
     OUT tgnargs smallint, OUT kind text, OUT mechanism text, OUT effect text, OUT arguments text[], OUT is_check boolean) RETURNS SETOF record
     -- Not part of the plan of its callers, as a stable function would be: it splits the arguments once, and the planner expects
-    -- that a database has many.
-    LANGUAGE sql VOLATILE ROWS 10000
+    -- a thousand triggers, not one.
+    LANGUAGE sql VOLATILE
 BEGIN ATOMIC
     SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgconstrrelid, t.tgnargs,
            k.kind, k.mechanism, k.effect, interlock_internal.split_arguments(t.tgargs),
