@@ -14,28 +14,25 @@ static char* detail_of(const OwnedByOther& found) {
                         {"writer", found.writer}});
 }
 
-static const char* first_column(const OwnedByOther& found) {
-    return column_name(found.info, bms_next_member(found.columns, -1));
-}
-
 void raise_column_owned(const OwnedByOther& found) {
-    ereport(ERROR, (errcode(kColumnNotOwned),
-                    errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
-                           first_column(found), RelationGetRelationName(found.rel), found.owner),
-                    errdetail_internal("%s", detail_of(found)),
-                    errhint("Leave the column as it is stored, or begin the transaction with "
-                            "SELECT interlock.set_writer(%s);",
-                            quote_literal_cstr(found.owner))));
-}
-
-void raise_value_owned(const OwnedByOther& found) {
-    ereport(ERROR, (errcode(kColumnNotOwned),
-                    errmsg("value of column \"%s\" of table \"%s\" belongs to writer \"%s\"",
-                           first_column(found), RelationGetRelationName(found.rel), found.owner),
-                    errdetail_internal("%s", detail_of(found)),
-                    errhint("Begin the transaction with SELECT interlock.set_writer(%s), or let "
-                            "the table's owner release it.",
-                            quote_literal_cstr(found.owner))));
+    const char* column = column_name(found.info, bms_next_member(found.columns, -1));
+    const char* table = RelationGetRelationName(found.rel);
+    const char* owner = quote_literal_cstr(found.owner);
+    ereport(
+        ERROR,
+        (errcode(kColumnNotOwned),
+         found.releases ? errmsg("value of column \"%s\" of table \"%s\" belongs to writer \"%s\"",
+                                 column, table, found.owner)
+                        : errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"", column,
+                                 table, found.owner),
+         errdetail_internal("%s", detail_of(found)),
+         found.releases
+             ? errhint("Begin the transaction with SELECT interlock.set_writer(%s), or let the "
+                       "table's owner release it.",
+                       owner)
+             : errhint("Leave the column as it is stored, or begin the transaction with "
+                       "SELECT interlock.set_writer(%s);",
+                       owner)));
 }
 
 } // namespace interlock::ownership

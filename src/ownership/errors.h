@@ -13,12 +13,10 @@ struct OwnedByOther {
     const Bitmapset* columns; // at least one
     const char* owner;
     const char* writer; // null: there is none
+    bool releases;      // release_values(), not a write
 };
 
-// Raises IL007 for a write. DETAIL is {table, key, columns, owner, writer}.
+// Raises IL007. DETAIL is {table, key, columns, owner, writer}.
 [[noreturn]] void raise_column_owned(const OwnedByOther& found);
-
-// The same for release_values().
-[[noreturn]] void raise_value_owned(const OwnedByOther& found);
 
 } // namespace interlock::ownership

@@ -182,7 +182,7 @@ static void refuse_update(const Update& update) {
     const Bitmapset* columns = owned_by(update, update.rejected, owner);
     const char* key =
         readable_key(update.info, readable_columns(update.rel, update.old_row), update.old_row);
-    raise_column_owned({update.rel, update.info, key, columns, owner, update.writer.name});
+    raise_column_owned({update.rel, update.info, key, columns, owner, update.writer.name, false});
 }
 
 static WriteSample sample_of(const Update& update, const Bitmapset* columns) {

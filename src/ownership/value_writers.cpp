@@ -103,8 +103,8 @@ static void require_writer(const ReleaseCall& call, const StoredRow& row, Nullab
             continue;
         count(call.info, CountedKind::kOwnership, Counter::kRefusals);
         const char* key = key_to_text(call.info, *table_key(call.info, call.key, row));
-        raise_value_owned(
-            {call.rel, call.info, key, bms_make_singleton(column), owner, writer.name});
+        raise_column_owned(
+            {call.rel, call.info, key, bms_make_singleton(column), owner, writer.name, true});
     }
 }
 

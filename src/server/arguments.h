@@ -63,7 +63,6 @@ public:
     // The name of the called function in SQL.
     const char* function_name() const { return get_func_name(fcinfo_->flinfo->fn_oid); }
 
-    int count() const { return fcinfo_->nargs; }
     bool is_null(int n) const { return n >= fcinfo_->nargs || fcinfo_->args[n].isnull; }
 
     // The value of argument n. Raises 22004 if it is null.

@@ -14,8 +14,6 @@ struct CacheEntry {
     uint64 changes; // invalidations seen; one that arrives while the info load makes them stale at
                     // once
     LastUse use;
-    bool is_stale; // listed in stale_entries
-    dlist_node stale;
 };
 
 } // namespace
@@ -25,7 +23,7 @@ constexpr int kMaxCachedTables = 8192; // about 8 kB each
 
 static HTAB* cache = nullptr;
 static dlist_head entries_by_use = DLIST_STATIC_INIT(entries_by_use);
-static dlist_head stale_entries = DLIST_STATIC_INIT(stale_entries);
+static bool has_stale = false; // since the last transaction ended
 
 static void retire(TableInfo* info) {
     // A function further up the stack may still read this metadata, so it lives on until the
@@ -37,15 +35,7 @@ static void mark_stale(CacheEntry* entry) {
     entry->changes++;
     if (entry->info != nullptr)
         entry->info->valid = false;
-    if (!entry->is_stale)
-        dlist_push_head(&stale_entries, &entry->stale);
-    entry->is_stale = true;
-}
-
-static void unmark_stale(CacheEntry* entry) {
-    if (entry->is_stale)
-        dlist_delete(&entry->stale);
-    entry->is_stale = false;
+    has_stale = true;
 }
 
 static void invalidate(Datum, Oid relid) {
@@ -66,7 +56,6 @@ static void invalidate(Datum, Oid relid) {
 static void remove_entry(CacheEntry* entry) {
     if (entry->info != nullptr)
         retire(entry->info);
-    unmark_stale(entry);
     forget_use(&entry->use);
     hash_search(cache, &entry->relid, HASH_REMOVE, nullptr);
 }
@@ -92,7 +81,6 @@ static CacheEntry* find_entry(Oid relid) {
     entry = static_cast<CacheEntry*>(hash_search(cache, &relid, HASH_ENTER, nullptr));
     entry->info = nullptr;
     entry->changes = 0;
-    entry->is_stale = false;
     note_first_use(&entries_by_use, &entry->use);
     return entry;
 }
@@ -105,7 +93,6 @@ static void revalidate(Relation rel) {
 
 static TableInfo* load(CacheEntry* entry, Relation rel) {
     revalidate(rel);
-    unmark_stale(entry);
     uint64 changes = entry->changes;
     TableInfo* info = load_table_info(rel);
     MemoryContextSetParent(info->memory, CacheMemoryContext);
@@ -221,12 +208,14 @@ const TableInfo* cached_table_info(Oid relid) {
 }
 
 bool forget_stale_tables() {
-    if (dlist_is_empty(&stale_entries))
+    if (!has_stale)
         return false;
-    while (!dlist_is_empty(&stale_entries)) {
-        auto* place = reinterpret_cast<char*>(dlist_head_node(&stale_entries));
-        remove_entry(reinterpret_cast<CacheEntry*>(place - offsetof(CacheEntry, stale)));
-    }
+    has_stale = false;
+    HASH_SEQ_STATUS scan;
+    hash_seq_init(&scan, cache);
+    while (auto* entry = static_cast<CacheEntry*>(hash_seq_search(&scan)))
+        if (entry->info == nullptr || !entry->info->valid)
+            remove_entry(entry);
     return true;
 }
 

@@ -20,8 +20,8 @@ const TableInfo* table_info(Relation rel);
 const TableInfo* cached_table_info(Oid relid);
 
 // Removes the metadata that is no longer valid. Most of it is of tables that were dropped, for
-// which nobody would ask again. Called at the end of each transaction. Returns whether there was
-// any.
+// which nobody would ask again. Called at the end of each transaction. Returns whether the
+// transaction has seen a change of a table in the cache.
 bool forget_stale_tables();
 
 // Opens a table that a function may write: an ordinary or partitioned table that is no catalog.

@@ -177,14 +177,16 @@ static void watch_catalogs() {
     CacheRegisterSyscacheCallback(SEQRELID, note_catalog_change, 0); // OWNED BY
 }
 
+static bool is_current() { return found_by_name != nullptr && found_after == catalog_changes; }
+
 // Null when it has to be looked for.
 static Found* find_known(const char* name) {
-    if (found_by_name == nullptr || found_after != catalog_changes)
+    if (!is_current())
         return nullptr;
     return static_cast<Found*>(hash_search(found_by_name, name, HASH_FIND, nullptr));
 }
 
-static void forget_found() {
+static void begin_anew() {
     HTAB* old = found_by_name;
     found_by_name = nullptr;
     if (old != nullptr)
@@ -200,8 +202,8 @@ static void forget_found() {
 
 static void note_known(const char* name, const Candidate& sole) {
     constexpr long kMost = 8192;
-    if (found_by_name == nullptr || found_after != catalog_changes)
-        forget_found();
+    if (!is_current())
+        begin_anew();
     if (hash_get_num_entries(found_by_name) >= kMost)
         return;
     auto* found = static_cast<Found*>(hash_search(found_by_name, name, HASH_ENTER, nullptr));
