@@ -8,6 +8,7 @@
 #   unpack_package DIR NAME    unpack it and what it needs into a directory
 #   find_server                sets PG_CONFIG, PG_VERSION, PG_MAJOR
 #   need_node                  Node.js and npm
+#   stage_program DIR NAME...  a program for Node.js in WORK/program
 #   make_workspace             sets WORK, removed at exit with all it runs
 #   build_extension            compiles into WORK/tree, with BUILD_FLAGS
 #   stage_server               sets SERVER_BIN and SERVER_CONFIG
@@ -152,6 +153,16 @@ need_node() {
 }
 
 node_packages() { command -v npm >/dev/null || echo nodejs npm; }
+
+# stage_program DIRECTORY [PACKAGE...]: copies a program for Node.js to WORK/program, with the package of clients/node, which is
+# compiled for it, and packages of npm. The output of npm goes to WORK/npm.log.
+stage_program() {
+    cp -r "$1" "$WORK/program"
+    (
+        archive=$("$ROOT/script/node-package" "$WORK") && cd "$WORK/program" &&
+            npm install --no-save --no-audit --no-fund --loglevel=error "$archive" "${@:2}"
+    ) >"$WORK/npm.log" 2>&1 || { show "$WORK/npm.log" && return 1; }
+}
 
 node_suffices() {
     local version
