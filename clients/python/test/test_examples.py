@@ -10,6 +10,7 @@ import sys
 import unittest
 from datetime import datetime, timezone
 
+from .asgi import answer_of
 from .shared import rows, run, value
 
 ROOT = pathlib.Path(os.environ.get("ROOT", pathlib.Path(__file__).parents[3]))
@@ -39,20 +40,8 @@ from importer import import_file
 async def ask(method, path, body=None, **headers):
     """An answer of the application, without a server."""
     sent = {"content-type": "application/json", "x-user": "anna", **headers}
-    scope = {"type": "http", "http_version": "1.1", "method": method, "path": path, "raw_path": path.encode(), "root_path": ""}
-    scope |= {"query_string": b"", "client": None, "server": ("shop", 80), "scheme": "http"}
-    scope["headers"] = [(name.replace("_", "-").encode(), each.encode()) for name, each in sent.items()]
-    messages, answer = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}], []
-
-    async def receive():
-        return messages.pop() if messages else await asyncio.sleep(600)
-
-    async def send(message):
-        answer.append(message)
-
-    await app(scope, receive, send)
-    content = b"".join(message.get("body", b"") for message in answer[1:])
-    return answer[0]["status"], json.loads(content), {name.decode(): each.decode() for name, each in answer[0]["headers"]}
+    status, answered, content = await answer_of(app, method, path, "", json.dumps(body).encode(), sent)
+    return status, json.loads(content), answered
 
 
 class Stream:
