@@ -7,6 +7,7 @@
 #include "server/arguments.h"
 #include "server/scope.h"
 #include "table/configuration_audit.h"
+#include "table/mechanism.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "version/version.h"
@@ -37,6 +38,7 @@ Datum guard_children(PG_FUNCTION_ARGS) {
         open_own_table(DatumGetObjectId(arguments.required(0, "child")), ShareRowExclusiveLock);
     TableChange change = begin_change(arguments, child);
     Relation parent = open_table(parent_oid, AccessShareLock, ACL_TRIGGER);
+    require_enableable(parent, arguments.function_name());
     ForeignKey key = foreign_key_argument(arguments, 2, child, parent);
     const ChildGuard* present = present_guard(child, parent, key);
     if (present != nullptr)

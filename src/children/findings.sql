@@ -31,7 +31,12 @@ BEGIN ATOMIC
            SELECT format('its rows are children of table %s, and a trigger is gone: not every change moves their parents', c.parent::regclass),
                   format('SELECT interlock.guard_children(%L, %L, %L)', c.tgrelid::regclass, c.parent::regclass,
                       ARRAY(SELECT a.attname FROM pg_attribute a WHERE a.attrelid = c.tgrelid AND a.attnum = ANY (c.columns) ORDER BY a.attnum))
-            WHERE c.events <> 28) f (finding, advice);
+            WHERE c.events <> 28
+            UNION ALL
+           SELECT format('its rows are children of table %s, which Citus distributes: writes are refused', c.parent::regclass),
+                  format('SELECT interlock.unguard_children(%L, %L)', c.tgrelid::regclass, c.parent::regclass)
+            WHERE interlock_internal.distribution(c.parent) IS NOT NULL) f (finding, advice);
 END;
 COMMENT ON FUNCTION interlock_internal.list_children_findings() IS
-'For advise and the view guards: tables of children that have lost a trigger, their foreign key, or the versions of their parents.';
+'For advise and the view guards: tables of children that have lost a trigger, their foreign key, or the versions of their parents,
+and those whose parents Citus distributes.';

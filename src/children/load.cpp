@@ -3,6 +3,7 @@
 #include "children/children.h"
 
 #include "children/foreign_key.h"
+#include "table/mechanism.h"
 #include "table/own_table.h"
 #include "table/relation_code.h"
 
@@ -211,7 +212,12 @@ const ChildGuard* find_guard(const TableInfo* info, const CallShape& shape) {
     return nullptr;
 }
 
-void require_foreign_key(Relation child, const TableInfo* info, const ChildGuard& guard) {
+void require_usable(Relation child, const TableInfo* info, const ChildGuard& guard) {
+    if (distribution_of(guard.parent) != Distribution::kNone) {
+        Relation parent = table_open(guard.parent, AccessShareLock);
+        require_distributable(parent, distribution_of(guard.parent), "guard_children");
+        table_close(parent, NoLock);
+    }
     if (guard.has_key)
         return;
     StringInfoData columns;

@@ -81,6 +81,11 @@ BEGIN ATOMIC
     HAVING count(*) > 1
        AND bool_or(t.tgparentid = 0) -- not those of a partitioned table alone, where they are found
     UNION ALL
+    SELECT DISTINCT t.tgrelid::regclass, 'broken', 'the partition is a foreign table, where no row can be checked: updates are refused',
+           'the owner of the table detaches the partition', t.mechanism
+      FROM interlock_internal.list_own_triggers() t
+      JOIN pg_class c ON c.oid = t.tgrelid AND c.relkind = 'f'
+    UNION ALL
     SELECT DISTINCT i.inhrelid::regclass, 'broken',
            CASE t.kind WHEN 'version_trigger' THEN 'the table inherits from a versioned one and is not versioned itself'
                        WHEN 'transition_trigger' THEN

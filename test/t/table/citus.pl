@@ -91,6 +91,15 @@ is(sql(q(SELECT string_agg(mechanism, ', ' ORDER BY mechanism) FROM interlock.gu
 is(sql(q(SELECT undistribute('kept')), q(SELECT (interlock.lock_row('kept', 1, 'anna')).locked)), "\nt", 'undistributed again, all of it works');
 is(sql(q(SELECT count(*) FROM interlock.advise('kept') WHERE finding ~ 'Citus')), 0, 'and nothing is found');
 
+sql('CREATE TABLE parent (id int PRIMARY KEY)', 'CREATE TABLE line (id int PRIMARY KEY, parent int REFERENCES parent)',
+    q(SELECT interlock.enable_versioning('parent'), interlock.guard_children('line', 'parent')),
+    'INSERT INTO parent VALUES (1)', q(SELECT distribute('parent', 'n', 't')));
+refused('INSERT INTO line VALUES (1, 1)', 'guard_children');
+is(sql(q(SELECT finding FROM interlock.advise('line') WHERE finding ~ 'Citus')),
+    'its rows are children of table parent, which Citus distributes: writes are refused', 'advise names such a parent');
+sql(q(SELECT interlock.unguard_children('line', 'parent')), 'INSERT INTO line VALUES (1, 1)');
+refused(q(SELECT interlock.guard_children('line', 'parent')), 'guard_children');
+
 # --- The first version of a row ---------------------------------------------------------------------
 
 like(message(q(INSERT INTO later VALUES (2, 0))), qr/0A000: first_version cannot be used .*"later".*HINT:  .*enable_versioning\('public.later', 'version'\) again/s,
@@ -145,8 +154,28 @@ sql('CREATE EXTENSION postgres_fdw', 'CREATE SERVER other FOREIGN DATA WRAPPER p
     'CREATE TABLE split (id int, state text) PARTITION BY RANGE (id)',
     'CREATE TABLE split_1 PARTITION OF split FOR VALUES FROM (1) TO (10)',
     'CREATE FOREIGN TABLE split_2 PARTITION OF split FOR VALUES FROM (10) TO (20) SERVER other');
-like(message($_), qr/42809: partition "split_2" of table "split" is a foreign table\nHINT/, "refused: $_")
-  for q(SELECT interlock.enable_versioning('split')), q(SELECT interlock.define_transitions('split', 'state', '{"a": ["b"]}'));
+sub foreign
+{
+    my ($statement) = @_;
+    like(message($statement), qr/42809: partition "split_2" of table "split" is a foreign table\nHINT/, "refused: $statement");
+}
+
+foreign("SELECT interlock.$_") for
+  q(enable_versioning('split')), q(define_transitions('split', 'state', '{"a": ["b"]}')), q(enable_marker('split')), q(enable_history('split')),
+  q(enable_escrow('split', 'amount')), q(own_columns('split', 'erp', '{amount}')), q(require_lease('split')),
+  q(configure('split', '{"versioning": {"version_column": "version"}}'));
+
+sql('DROP FOREIGN TABLE split_2', q(SELECT interlock.enable_versioning('split')), 'CREATE TABLE elsewhere (id int, state text, version bigint)',
+    q(CREATE FUNCTION options() RETURNS text LANGUAGE sql AS $$
+        SELECT format('host %L, port %L, dbname %L', current_setting('unix_socket_directories'), current_setting('port'), current_database()) $$),
+    q(DO $$ BEGIN EXECUTE format('ALTER SERVER other OPTIONS (ADD %s)', replace(options(), ', ', ', ADD ')); END $$),
+    'CREATE USER MAPPING FOR CURRENT_USER SERVER other',
+    q(CREATE FOREIGN TABLE split_2 PARTITION OF split FOR VALUES FROM (10) TO (20) SERVER other OPTIONS (table_name 'elsewhere')));
+sql('INSERT INTO split VALUES (11)');
+like(message('UPDATE split SET state = $$b$$'), qr/function "version_trigger" cannot be called for "split_2", which is not a table/,
+    'updates of one that was created later are refused');
+is(sql(q(SELECT rel, severity, finding FROM interlock.advise() WHERE finding ~ 'foreign')),
+    'split_2|broken|the partition is a foreign table, where no row can be checked: updates are refused', 'and advise names it');
 
 $node->stop;
 done_testing();
