@@ -94,9 +94,10 @@ need_packages() {
     [ ${#missing[@]} -eq 0 ] && return
     [ "$(id -u)" = 0 ] || die "please install as root: apt-get install ${missing[*]}"
     note "installing ${missing[*]}"
+    # A machine that has just started may install its updates meanwhile: wait for that.
     {
-        apt-get update &&
-            DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+        apt-get update || true
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -o DPkg::Lock::Timeout=600 --no-install-recommends "${missing[@]}"
     } >"${TMPDIR:-/tmp}/apt.$$.log" 2>&1 || {
         show "${TMPDIR:-/tmp}/apt.$$.log" 20
         rm -f "${TMPDIR:-/tmp}/apt.$$.log"
