@@ -1,4 +1,4 @@
-# lines.sh: the verbs against statements by hand and against PL/pgSQL. To be sourced by script/bench.
+# lines.sh: the functions against statements by hand and against PL/pgSQL. To be sourced by script/bench.
 
 set_up_lines() {
     progress "filling tables"
@@ -175,16 +175,16 @@ write_claim_loads() {
     local rows name place='\set place random(1, 1000000)' job="kind = 'mail' AND (lock_status = 0 OR lock_until <= now())"
     local hand="UPDATE hand_queue q SET lock_status = 1, lock_by = 'me', lock_time = now(), lock_until = now() + 'TTL'
         FROM (SELECT id FROM hand_queue WHERE $job ORDER BY place LIMIT ROWS FOR UPDATE SKIP LOCKED) n WHERE q.id = n.id RETURNING q.*"
-    local verb="FROM interlock.claim_rows('queue', 'me', ROWS, '{\"kind\": \"mail\"}', 'place', 'TTL')"
+    local call="FROM interlock.claim_rows('queue', 'me', ROWS, '{\"kind\": \"mail\"}', 'place', 'TTL')"
     hand=${hand//$'\n'/} # one line for pgbench
     for rows in 1 10; do
         name=$([ "$rows" = 1 ] || echo _ten)
         write "hand_claim$name" "$(of_rows "$hand" "$rows" '1 microsecond');"
-        write "verb_claim$name" "$(of_rows "SELECT current, expires_at $verb" "$rows" '1 microsecond');"
+        write "verb_claim$name" "$(of_rows "SELECT current, expires_at $call" "$rows" '1 microsecond');"
     done
     write hand_claim_save "$place" "$(of_rows "$hand" 1 '5 min') \\gset" \
         "UPDATE hand_queue SET place = :place, lock_status = 0, lock_by = NULL, lock_time = NULL, lock_until = NULL WHERE id = :id AND lock_by = 'me' AND lock_until > now();"
-    write verb_claim_save "$place" "$(of_rows "SELECT (current->>'id')::int AS id $verb" 1 '5 min') \\gset" \
+    write verb_claim_save "$place" "$(of_rows "SELECT (current->>'id')::int AS id $call" 1 '5 min') \\gset" \
         "SELECT interlock.save_row('queue', :id, 'me', jsonb_build_object('place', :place::int));"
 }
 

@@ -90,10 +90,10 @@ static void run(Client *client, int n, const char *row) {
     PQclear(result);
 }
 
-static long long redis_number(redisContext *redis, const char *verb, int row) {
-    redisReply *reply = redisCommand(redis, "%s item:%d", verb, row);
+static long long redis_number(redisContext *redis, const char *command, int row) {
+    redisReply *reply = redisCommand(redis, "%s item:%d", command, row);
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
-        fail(verb, reply == NULL ? redis->errstr : reply->str);
+        fail(command, reply == NULL ? redis->errstr : reply->str);
     long long number = reply->type == REDIS_REPLY_STRING ? atoll(reply->str) : reply->integer;
     freeReplyObject(reply);
     return number;

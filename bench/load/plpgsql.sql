@@ -21,7 +21,7 @@ BEGIN
     RETURN moved;
 END $$;
 
--- The same for any table and any columns, as the extension's verb.
+-- The same for any table and any columns, as the extension's function.
 CREATE FUNCTION own.try_versioned_update(rel regclass, key int, expected bigint, changes jsonb) RETURNS bigint
     LANGUAGE plpgsql AS $$
 DECLARE

@@ -73,10 +73,10 @@ Adjustment adjustment_of(const EscrowCounter& counter, const Deadline& deadline)
     return {copy, deadline, in_row, policies, {}, false, false};
 }
 
-Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wait) {
+Adjustment read_adjustment(const Arguments& arguments, const char* function, int wait) {
     Deadline deadline = Deadline::argument(arguments, wait);
-    PreventCommandIfReadOnly(verb);
-    PreventCommandIfParallelMode(verb);
+    PreventCommandIfReadOnly(function);
+    PreventCommandIfParallelMode(function);
     Relation rel = open_table(arguments.relation(0), RowExclusiveLock);
     const TableInfo* info = table_info(rel);
     AttrNumber attnum = column_number(rel, arguments.name(2, "column_name"));

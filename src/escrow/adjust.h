@@ -20,8 +20,9 @@ struct Adjustment {
 Adjustment adjustment_of(const EscrowCounter& counter, const Deadline& deadline);
 
 // Reads the arguments rel, key and column_name, and argument `wait`, opens the table and checks
-// what the caller may do. `verb` is the name of the function for errors of read-only transactions.
-Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wait);
+// what the caller may do. `function` is the name of the function for errors of read-only
+// transactions.
+Adjustment read_adjustment(const Arguments& arguments, const char* function, int wait);
 
 // Enters the delta (E1), in memory or in the row. Returns the verdict when that is done, or when
 // `wait` has passed. It is never kNoEntry.

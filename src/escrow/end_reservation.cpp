@@ -10,7 +10,7 @@
 
 namespace interlock::escrow {
 
-static Held* held_argument(const Arguments& arguments, const char* verb, Right right);
+static Held* held_argument(const Arguments& arguments, const char* function, Right right);
 static int64* confirmed_amounts(const Arguments& arguments, const Held& held,
                                 const CartItems* items);
 static bool confirm_row(const HeldRow& row, int64 confirmed);
@@ -80,10 +80,10 @@ Datum extend_reservation(PG_FUNCTION_ARGS) {
 }
 }
 
-static Held* held_argument(const Arguments& arguments, const char* verb, Right right) {
+static Held* held_argument(const Arguments& arguments, const char* function, Right right) {
     int64 token = DatumGetInt64(arguments.required(0, "token"));
-    PreventCommandIfReadOnly(verb);
-    PreventCommandIfParallelMode(verb);
+    PreventCommandIfReadOnly(function);
+    PreventCommandIfParallelMode(function);
     return hold_reservation(token, right);
 }
 

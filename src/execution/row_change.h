@@ -11,16 +11,16 @@ namespace interlock::inline execution {
 
 // The SQL function that is writing a row. A concept's check compares `run` with its own function,
 // and so recognizes the functions of its concept. The concept derives its own type from this one.
-struct WritingVerb {
+struct WritingFunction {
     // Runs body(closure), which writes the row, so that the concept's triggers know this function
     // too.
-    void (*run)(const WritingVerb& verb, void (*body)(void* closure), void* closure);
+    void (*run)(const WritingFunction& function, void (*body)(void* closure), void* closure);
 };
 
 template <typename Body>
-void run_as(const WritingVerb& verb, Body&& body) {
+void run_as(const WritingFunction& function, Body&& body) {
     auto call = [](void* closure) { (*static_cast<std::remove_reference_t<Body>*>(closure))(); };
-    verb.run(verb, call, &body);
+    function.run(function, call, &body);
 }
 
 struct RowChange {
@@ -28,9 +28,9 @@ struct RowChange {
     const TableInfo* info;
     TupleTableSlot* old_row;
     TupleTableSlot* new_row;
-    const Bitmapset* assigned; // the columns that SET names, numbered as in tg_updatedcols
-    const WritingVerb* verb;   // the function whose own write it is; null for any other write
-    bool changed = false;      // a check has put another value into the new row
+    const Bitmapset* assigned;       // the columns that SET names, numbered as in tg_updatedcols
+    const WritingFunction* function; // the function whose own write it is; null for any other write
+    bool changed = false;            // a check has put another value into the new row
 };
 
 // Calls all checks that fire in this session (TableFacet::check in table/facet.h), for a table with

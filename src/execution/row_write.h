@@ -66,7 +66,7 @@ struct RowWrite {
     RowAction action;
     // The function whose write it is. decide() passes it to the checks, and other triggers that
     // check the row find it too.
-    const WritingVerb* verb = nullptr;
+    const WritingFunction* function = nullptr;
     // Set by write_row(): a trigger or check prevented the write. Another attempt would run its
     // code again. A write by a statement sets it only if no row changes meanwhile (REPEATABLE READ
     // and above).

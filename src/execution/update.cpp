@@ -212,7 +212,7 @@ static void make_new_row(Execution* execution) {
 static bool ask_row_checks(Execution* execution) {
     const RowUpdate& update = *execution->update;
     RowChange change = {update.row.rel,     update.row.info,     execution->old_row,
-                        execution->new_row, execution->assigned, update.verb};
+                        execution->new_row, execution->assigned, update.function};
     return decide(&change);
 }
 
@@ -336,9 +336,9 @@ static DirectOutcome outcome_of(Written written) {
 
 // Other code, if any runs, must see which function writes. Whether any runs is known only after the
 // execution is open, as opening it may process invalidations.
-static bool must_show_verb(const Execution& execution) {
+static bool must_show_function(const Execution& execution) {
     const RowUpdate& update = *execution.update;
-    return update.verb != nullptr && !(execution.only_row_checks && runs_no_other_code(update));
+    return update.function != nullptr && !(execution.only_row_checks && runs_no_other_code(update));
 }
 
 static DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback condition,
@@ -355,8 +355,8 @@ static DirectOutcome execute(Execution* execution, const RowUpdate& update, RowC
         else
             as_own_write(find);
     };
-    if (must_show_verb(*execution))
-        run_as(*update.verb, write);
+    if (must_show_function(*execution))
+        run_as(*update.function, write);
     else
         write();
     PopActiveSnapshot();

@@ -28,9 +28,10 @@ struct RowUpdate {
     KeyedRow row;
     // The columns that SET names. A column without a value keeps its value.
     Changes changes = {};
-    const WritingVerb* verb = nullptr; // the function that writes, for decide() and other code
-    bool lock_first = false;           // check nothing before the row is locked
-    Changes computed = {};             // more values, which condition(row) may fill in
+    const WritingFunction* function =
+        nullptr;             // the function that writes, for decide() and other code
+    bool lock_first = false; // check nothing before the row is locked
+    Changes computed = {};   // more values, which condition(row) may fill in
 };
 
 // What stays open from one row to the next, for many updates of one table in one function call. It

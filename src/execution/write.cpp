@@ -107,10 +107,10 @@ static bool run_statement(const RowWrite& write, NullableDatum* returned) {
 }
 
 static bool write_by_statement(const RowWrite& write, NullableDatum* returned) {
-    if (write.verb == nullptr)
+    if (write.function == nullptr)
         return run_statement(write, returned);
     bool written = false;
-    run_as(*write.verb, [&] { written = run_statement(write, returned); });
+    run_as(*write.function, [&] { written = run_statement(write, returned); });
     return written;
 }
 
@@ -134,7 +134,7 @@ static RowUpdate update_of(const RowWrite& write, Computed* computed) {
         update.changes = *write.changes;
     update.changes.columns = write.columns;
     update.computed = {0, nullptr, computed->attnums, computed->values, computed->nulls};
-    update.verb = write.verb;
+    update.function = write.function;
     update.lock_first = write.lock_first;
     return update;
 }

@@ -54,7 +54,7 @@ constexpr AccessKind kKinds[] = {
      "revoke_writer,suppress_history}",
      {}}};
 
-static void change_access(const Arguments& arguments, const char* verb, const char* preposition);
+static void change_access(const Arguments& arguments, const char* command, const char* preposition);
 
 extern "C" {
 PG_FUNCTION_INFO_V1(grant_access);
@@ -106,7 +106,8 @@ static const char* functions_of(const AccessKind& kind) {
     return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
-static void change_access(const Arguments& arguments, const char* verb, const char* preposition) {
+static void change_access(const Arguments& arguments, const char* command,
+                          const char* preposition) {
     const AccessKind& kind = kind_argument(arguments, 0);
     const char* role = arguments.name(1, "role");
     get_role_oid(role, false);
@@ -115,10 +116,10 @@ static void change_access(const Arguments& arguments, const char* verb, const ch
     const char* grantee = role;
     role = quote_identifier(role);
     with_spi([&] {
-        run_command(psprintf("%s EXECUTE ON FUNCTION %s %s %s", verb, functions_of(kind),
+        run_command(psprintf("%s EXECUTE ON FUNCTION %s %s %s", command, functions_of(kind),
                              preposition, role));
         for (const TableRight* right = kind.tables; right->table != nullptr; right++)
-            run_command(psprintf("%s SELECT %s ON %s %s %s", verb, right->columns, right->table,
+            run_command(psprintf("%s SELECT %s ON %s %s %s", command, right->columns, right->table,
                                  preposition, role));
     });
     record_change(arguments, {.kind = "grant", .name = kind.name, .grantee = grantee});

@@ -46,7 +46,7 @@ Datum force_unlock_row(PG_FUNCTION_ARGS) {
         }
         bool was_suppressed = false;
         call.holder = found.state.holder;
-        if (release_marker(call, Verb::kForce, &was_suppressed)) {
+        if (release_marker(call, MarkerAction::kForce, &was_suppressed)) {
             audit_loss(call, {"force_unlock_row", call.holder, nullptr, found.state.until, reason});
             count_call(call);
             count(call.info, CountedKind::kMarker, Counter::kTakeovers);

@@ -48,7 +48,7 @@ Datum lock_row(PG_FUNCTION_ARGS) {
 
 Datum unlock_row(PG_FUNCTION_ARGS) {
     MarkedRow call = open_call(Arguments(fcinfo), true);
-    bool released = release_marker(call, Verb::kRelease);
+    bool released = release_marker(call, MarkerAction::kRelease);
     count_call(call);
     close_table(call.rel);
     PG_RETURN_BOOL(released);

@@ -28,7 +28,7 @@ Datum set_holder(PG_FUNCTION_ARGS) {
 // inside one, so that the server itself undoes it at rollback to a savepoint and at the end.
 static char* holder_setting = nullptr;
 
-static const VerbCall* current_verb = nullptr;
+static const MarkerCall* current_call = nullptr;
 
 bool fits_role(int role, Oid type) {
     switch (role) {
@@ -58,20 +58,20 @@ const char* current_holder() {
     return holder_setting != nullptr && holder_setting[0] != '\0' ? holder_setting : nullptr;
 }
 
-void run_as_verb(const WritingVerb& verb, void (*body)(void* closure), void* closure) {
-    const auto& call = static_cast<const VerbCall&>(verb);
+void run_as_function(const WritingFunction& function, void (*body)(void* closure), void* closure) {
+    const auto& call = static_cast<const MarkerCall&>(function);
     with_settings([&] {
         (void)set_config_option("interlock.holder", call.holder, PGC_INTERNAL, PGC_S_SESSION,
                                 GUC_ACTION_SAVE, true, 0, false);
-        with_current(&current_verb, &call, [&] { body(closure); });
+        with_current(&current_call, &call, [&] { body(closure); });
     });
 }
 
-const VerbCall* firing_verb(const Marker* marker) {
-    if (current_verb == nullptr || current_verb->root != marker->root ||
-        trigger_depth() != current_verb->trigger_depth + 1)
+const MarkerCall* firing_call(const Marker* marker) {
+    if (current_call == nullptr || current_call->root != marker->root ||
+        trigger_depth() != current_call->trigger_depth + 1)
         return nullptr;
-    return current_verb;
+    return current_call;
 }
 
 const char* check_holder(const char* holder, const char* argument) {

@@ -152,9 +152,9 @@ const char* check_holder(const char* holder, const char* argument = "holder");
 // before a wait for the row. They are not evaluated again if the other transaction only locked the
 // row or rolled back. So the trigger decides, which runs after the wait. It computes the deadline.
 // If the marker has expired by then it skips the row, as if the statement had not found it.
-enum class Verb : uint8 { kLock, kTouch, kHandOver, kRelease, kForce, kTakeOver };
-struct VerbCall : WritingVerb { // whose `run` is run_as_verb
-    Verb verb;
+enum class MarkerAction : uint8 { kLock, kTouch, kHandOver, kRelease, kForce, kTakeOver };
+struct MarkerCall : WritingFunction { // whose `run` is run_as_function
+    MarkerAction action;
     Oid root;            // the table of the marker
     const char* holder;  // for whom the function writes
     const char* held_by; // whose marker it changes; `holder` too, except for kTakeOver
@@ -167,11 +167,11 @@ struct VerbCall : WritingVerb { // whose `run` is run_as_verb
 
 // Runs body(), which runs the function's statement, with the function's holder as the current
 // holder.
-void run_as_verb(const WritingVerb& verb, void (*body)(void* closure), void* closure);
+void run_as_function(const WritingFunction& function, void (*body)(void* closure), void* closure);
 
 // The call whose own statement has fired the running trigger, on a table with this marker. Null for
 // any other write, also for a write by a trigger of that row.
-const VerbCall* firing_verb(const Marker* marker);
+const MarkerCall* firing_call(const Marker* marker);
 
 // The tables with markers in this database, a list of Oid in the current context. kEnabled and kAll
 // are the tables where markers were enabled, in schemas that the current user may use, or in all

@@ -124,16 +124,17 @@ static void notify(const Change& change, const char* event, const char* holder) 
     Async_Notify("interlock_row_lock", payload);
 }
 
-static bool is_by(const Change& change, Verb verb) {
-    const VerbCall* firing = firing_verb(change.marker);
-    return firing != nullptr && firing->verb == verb;
+static bool is_by(const Change& change, MarkerAction action) {
+    const MarkerCall* firing = firing_call(change.marker);
+    return firing != nullptr && firing->action == action;
 }
 
 // What a release by a function has ended was live when the trigger let it pass.
 static void tell_end(const Change& change) {
     const char* event =
-        change.before.live || is_by(change, Verb::kRelease) ? "unlocked" : "expired";
-    if (is_by(change, Verb::kForce) || (change.before.live && is_by(change, Verb::kTakeOver)))
+        change.before.live || is_by(change, MarkerAction::kRelease) ? "unlocked" : "expired";
+    if (is_by(change, MarkerAction::kForce) ||
+        (change.before.live && is_by(change, MarkerAction::kTakeOver)))
         event = "forced";
     notify(change, event, change.before.holder);
 }
@@ -141,9 +142,9 @@ static void tell_end(const Change& change) {
 // Except for take_over_row, others cannot take a live marker, so its holder has given it away: by
 // hand_over_row or plain SQL. The function has decided before the clock of now.
 static bool is_handed_over(const Change& change) {
-    if (is_by(change, Verb::kTakeOver))
+    if (is_by(change, MarkerAction::kTakeOver))
         return false;
-    return (change.before.live || is_by(change, Verb::kHandOver)) &&
+    return (change.before.live || is_by(change, MarkerAction::kHandOver)) &&
            change.before.holder != nullptr &&
            !same_holder(change.before.holder, change.after.holder);
 }

@@ -27,10 +27,10 @@ struct Write {
     MarkerState before;
     MarkerState after;
     TimestampTz clock;          // after any wait for the row
-    const VerbCall* verb;       // null: no function writes
+    const MarkerCall* call;     // null: no function writes
     const char* writer;         // the current holder, null for none
     const TriggerData* trigger; // null: a function writes without firing it
-    bool is_verb;               // a function writes, of this concept or of another
+    bool by_function;           // a function writes, of this concept or of another
 };
 
 } // namespace
@@ -47,7 +47,7 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
         return PointerGetDatum(trigger->tg_trigtuple);
     Relation rel = trigger->tg_relation;
     RowChange change = change_of(trigger, table_info(rel));
-    change.verb = firing_verb(usable_marker(rel, change.info));
+    change.function = firing_call(usable_marker(rel, change.info));
     HeapTuple row = trigger->tg_trigtuple;
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
         require_last_word(rel, change.info, TRIGGER_TYPE_INSERT);
@@ -59,8 +59,8 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
     }
     Write write = read_write(&change, current_holder());
     write.trigger = trigger;
-    write.is_verb = is_fired_by_verb();
-    if (!write.is_verb && change.old_row != nullptr)
+    write.by_function = is_fired_by_function();
+    if (!write.by_function && change.old_row != nullptr)
         count(change.info, CountedKind::kMarker, Counter::kCalls);
     bool writes = settle(write);
     if (writes && TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
@@ -69,9 +69,9 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
 }
 }
 
-static const VerbCall* verb_of(const RowChange& change) {
-    return change.verb != nullptr && change.verb->run == run_as_verb
-               ? static_cast<const VerbCall*>(change.verb)
+static const MarkerCall* call_of(const RowChange& change) {
+    return change.function != nullptr && change.function->run == run_as_function
+               ? static_cast<const MarkerCall*>(change.function)
                : nullptr;
 }
 
@@ -80,9 +80,9 @@ static Write read_write(RowChange* change, const char* writer) {
     write.change = change;
     write.marker = usable_marker(change->rel, change->info);
     write.clock = GetCurrentTimestamp();
-    write.verb = verb_of(*change);
+    write.call = call_of(*change);
     write.writer = writer;
-    write.is_verb = true;
+    write.by_function = true;
     if (change->old_row != nullptr)
         write.before = marker_state(write.marker, values_in(change->old_row), write.clock);
     if (change->new_row != nullptr)
@@ -90,31 +90,32 @@ static Write read_write(RowChange* change, const char* writer) {
     return write;
 }
 
-static bool is_verb(const Write& write, Verb verb) {
-    return write.verb != nullptr && write.verb->verb == verb;
+static bool is_action(const Write& write, MarkerAction action) {
+    return write.call != nullptr && write.call->action == action;
 }
 
 // Whether the row is the one that a function names. A marker without a holder has the empty name
 // there.
-static bool is_verbs_row(const Write& write) {
+static bool is_row_of_call(const Write& write) {
     const char* holder = write.before.holder != nullptr ? write.before.holder : "";
-    return write.verb != nullptr && write.before.set && strcmp(holder, write.verb->held_by) == 0;
+    return write.call != nullptr && write.before.set && strcmp(holder, write.call->held_by) == 0;
 }
 
 // Whether the marker that a function wants to touch or release has expired while it waited.
 static bool is_lost(const Write& write) {
-    return !write.before.live && is_verbs_row(write) && !is_verb(write, Verb::kLock) &&
-           !is_verb(write, Verb::kTakeOver);
+    return !write.before.live && is_row_of_call(write) && !is_action(write, MarkerAction::kLock) &&
+           !is_action(write, MarkerAction::kTakeOver);
 }
 
 // Whether a function takes the marker from its holder, who does not write.
 static bool is_forced(const Write& write) {
-    return (is_verb(write, Verb::kForce) || is_verb(write, Verb::kTakeOver)) && is_verbs_row(write);
+    return (is_action(write, MarkerAction::kForce) || is_action(write, MarkerAction::kTakeOver)) &&
+           is_row_of_call(write);
 }
 
 [[noreturn]] static void refuse_write(const Write& write) {
     const RowChange& change = *write.change;
-    if (write.is_verb)
+    if (write.by_function)
         count(change.info, CountedKind::kMarker, Counter::kCalls);
     count(change.info, CountedKind::kMarker, Counter::kRefusals);
     raise_being_edited(change.rel, change.info, *write.marker, row_in(change.old_row),
@@ -205,25 +206,25 @@ static const char* require_holder(const Write& write) {
 // plain SQL too. A renewal never moves it nearer, unless its function may. The values in a
 // statement of ours are replaced by this, unless another trigger has changed them.
 static TimestampTz deadline(const Write& write, bool taken) {
-    const VerbCall* verb = write.verb;
+    const MarkerCall* call = write.call;
     bool given = write.after.until != DT_NOBEGIN && column_changed(write, kUntil);
-    if (given && (verb == nullptr || write.after.until != verb->until))
+    if (given && (call == nullptr || write.after.until != call->until))
         return write.after.until;
-    bool renewed = verb != nullptr || column_changed(write, kTime);
+    bool renewed = call != nullptr || column_changed(write, kTime);
     if (!taken && !renewed && write.after.until != DT_NOBEGIN)
         return write.before.until;
-    int64 ttl = verb != nullptr ? verb->ttl : write.marker->ttl;
+    int64 ttl = call != nullptr ? call->ttl : write.marker->ttl;
     TimestampTz until =
         DatumGetTimestampTz(marker_time(write.marker->columns[kUntil], write.clock + ttl));
-    bool may_shorten = taken || (verb != nullptr && verb->may_shorten);
+    bool may_shorten = taken || (call != nullptr && call->may_shorten);
     return may_shorten ? until : Max(until, write.before.until);
 }
 
 static void count_hold(const Write& write, bool taken, const char* holder) {
     LineRef line = line_of(write.change->info, CountedKind::kMarker);
-    if (is_verb(write, Verb::kTouch)) {
+    if (is_action(write, MarkerAction::kTouch)) {
         count(line, Counter::kRenewals);
-        if (write.before.until - write.clock < write.verb->ttl / 2)
+        if (write.before.until - write.clock < write.call->ttl / 2)
             count(line, Counter::kLateRenewals);
     } else if (taken && write.before.set && !write.before.live) {
         count_expiry(write);
@@ -240,10 +241,11 @@ static void hold(const Write& write, bool taken) {
     if (!same_holder(holder, write.after.holder))
         fill(write, kHolder, marker_text(write.marker->columns[kHolder], holder));
     // The time tells the age of a marker to jobs that look for abandoned ones: it moves with it.
-    bool dates = taken || is_verb(write, Verb::kLock) || is_verb(write, Verb::kTouch);
+    bool dates =
+        taken || is_action(write, MarkerAction::kLock) || is_action(write, MarkerAction::kTouch);
     if (write.after.since == DT_NOBEGIN || (dates && !column_changed(write, kTime)))
         fill(write, kTime, marker_time(write.marker->columns[kTime], write.clock));
-    if (taken && is_verb(write, Verb::kLock) && !write.verb->has_reason)
+    if (taken && is_action(write, MarkerAction::kLock) && !write.call->has_reason)
         clear_column(write, kReason);
     if (until != write.after.until)
         fill(write, kUntil, TimestampTzGetDatum(until));
@@ -265,7 +267,7 @@ static void refuse_foreign_status(const Write& write) {
                         errmsg("column \"%s\" of table \"%s\" can be 0 or 1 only", column, table),
                         errhint("0 is free, 1 is being edited. Keep another status in a column of "
                                 "its own.")));
-    if (write.before.foreign && write.verb != nullptr)
+    if (write.before.foreign && write.call != nullptr)
         ereport(
             ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -283,7 +285,7 @@ static void settle_marker(const Write& write) {
         return;
     }
     // A write that leaves an expired marker alone does not bring it back to life.
-    if (write.before.set && write.verb == nullptr && !marker_changed(write))
+    if (write.before.set && write.call == nullptr && !marker_changed(write))
         return;
     bool taken = !write.before.live || !same_holder(write.before.holder, write.after.holder);
     hold(write, taken);
@@ -302,8 +304,8 @@ static bool settle(const Write& write) {
 bool check_marker(RowChange* change) {
     if (!trigger_fires(marker_of(change->info)->enabled))
         return true;
-    const VerbCall* verb = verb_of(*change);
-    return settle(read_write(change, verb != nullptr ? verb->holder : current_holder()));
+    const MarkerCall* call = call_of(*change);
+    return settle(read_write(change, call != nullptr ? call->holder : current_holder()));
 }
 
 void refuse_if_marked(Relation rel, const TableInfo* info, TupleTableSlot* row) {

@@ -5,15 +5,15 @@
 
 namespace interlock::marker {
 
-static VerbCall verb_call(const MarkedRow& row, Verb verb, int64 ttl) {
-    VerbCall result = {};
-    result.run = run_as_verb;
-    result.verb = verb;
+static MarkerCall marker_call(const MarkedRow& row, MarkerAction action, int64 ttl) {
+    MarkerCall result = {};
+    result.run = run_as_function;
+    result.action = action;
     result.root = row.marker->root;
     result.holder = result.held_by = row.holder;
     result.ttl = ttl;
     result.until = DT_NOBEGIN;
-    if (verb != Verb::kRelease && verb != Verb::kForce)
+    if (action != MarkerAction::kRelease && action != MarkerAction::kForce)
         result.until = DatumGetTimestampTz(
             marker_time(row.marker->columns[kUntil], GetCurrentTimestamp() + ttl));
     result.trigger_depth = trigger_depth();
@@ -117,12 +117,12 @@ static bool was_waited_for(const RowWrite& write, int64 ttl, TimestampTz until) 
 bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held,
                  OpenUpdates* open, bool* was_suppressed) {
     const MarkerColumn* columns = row.marker->columns;
-    VerbCall verb = verb_call(row, Verb::kLock, ttl);
-    verb.has_reason = reason != nullptr;
+    MarkerCall call = marker_call(row, MarkerAction::kLock, ttl);
+    call.has_reason = reason != nullptr;
     RowWrite write(keyed(row), PlanKind("marker_lock"));
-    write.verb = &verb;
+    write.function = &call;
     const Expression* holder = write.terms.text(row.holder);
-    set_marker(&write, row.marker, holder, verb.until, reason);
+    set_marker(&write, row.marker, holder, call.until, reason);
     require_free_or_own(&write, row, holder);
     write.returns(columns[kTime].attnum);
     write.returns(columns[kUntil].attnum);
@@ -145,12 +145,12 @@ bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerStat
 
 bool take_over_marker(const MarkedRow& row, const MarkerState& from, int64 ttl, const char* reason,
                       TimestampTz* until, bool* was_suppressed) {
-    VerbCall verb = verb_call(row, Verb::kTakeOver, ttl);
-    verb.held_by = from.holder;
+    MarkerCall call = marker_call(row, MarkerAction::kTakeOver, ttl);
+    call.held_by = from.holder;
     RowWrite write(keyed(row), PlanKind("marker_take_over"));
-    write.verb = &verb;
+    write.function = &call;
     write.lock_first = true; // the former holder could not be put back
-    set_marker(&write, row.marker, write.terms.text(row.holder), verb.until, reason);
+    set_marker(&write, row.marker, write.terms.text(row.holder), call.until, reason);
     write.variant = from.live ? 2 : 0;
     require_set(&write, row.marker,
                 from.live ? literal_flag(&write, true) : is_over(&write, row.marker));
@@ -164,10 +164,10 @@ bool take_over_marker(const MarkedRow& row, const MarkerState& from, int64 ttl, 
     return taken;
 }
 
-bool release_marker(const MarkedRow& row, Verb kind, bool* was_suppressed) {
-    VerbCall verb = verb_call(row, kind, row.marker->ttl);
+bool release_marker(const MarkedRow& row, MarkerAction kind, bool* was_suppressed) {
+    MarkerCall call = marker_call(row, kind, row.marker->ttl);
     RowWrite write(keyed(row), PlanKind("marker_unlock"));
-    write.verb = &verb;
+    write.function = &call;
     set_status(&write, row.marker, 0);
     require_held(&write, row);
     bool released = write_row(write);
@@ -178,12 +178,12 @@ bool release_marker(const MarkedRow& row, Verb kind, bool* was_suppressed) {
 
 // The trigger counts the deadline.
 bool touch_marker(const MarkedRow& row, int64 ttl, bool may_shorten, TimestampTz* until) {
-    VerbCall verb = verb_call(row, Verb::kTouch, ttl);
-    verb.may_shorten = may_shorten;
+    MarkerCall call = marker_call(row, MarkerAction::kTouch, ttl);
+    call.may_shorten = may_shorten;
     RowWrite write(keyed(row), PlanKind("marker_touch"));
-    write.verb = &verb;
+    write.function = &call;
     write.lock_first = true; // a new deadline could not be taken back
-    set_until(&write, row.marker, verb.until);
+    set_until(&write, row.marker, call.until);
     require_held(&write, row);
     write.returns(row.marker->columns[kUntil].attnum);
     NullableDatum stored;
@@ -195,13 +195,13 @@ bool touch_marker(const MarkedRow& row, int64 ttl, bool may_shorten, TimestampTz
 
 bool hand_over_marker(const MarkedRow& row, const char* to_holder, int64 ttl, TimestampTz* until) {
     const MarkerColumn* columns = row.marker->columns;
-    VerbCall verb = verb_call(row, Verb::kHandOver, ttl);
+    MarkerCall call = marker_call(row, MarkerAction::kHandOver, ttl);
     RowWrite write(keyed(row), PlanKind("marker_hand_over"));
-    write.verb = &verb;
+    write.function = &call;
     write.lock_first = true; // the other holder could not be taken back
     write.set(columns[kHolder].attnum, write.terms.text(to_holder));
     write.keep(columns[kTime].attnum);
-    set_until(&write, row.marker, verb.until);
+    set_until(&write, row.marker, call.until);
     require_held(&write, row);
     write.returns(columns[kUntil].attnum);
     NullableDatum stored;
@@ -212,9 +212,9 @@ bool hand_over_marker(const MarkedRow& row, const char* to_holder, int64 ttl, Ti
 }
 
 bool delete_marked(const MarkedRow& row) {
-    VerbCall verb = verb_call(row, Verb::kRelease, row.marker->ttl);
+    MarkerCall call = marker_call(row, MarkerAction::kRelease, row.marker->ttl);
     RowWrite write(keyed(row), PlanKind("marker_delete"), RowAction::kDelete);
-    write.verb = &verb;
+    write.function = &call;
     require_held(&write, row);
     return write_row(write);
 }
@@ -223,16 +223,17 @@ bool delete_marked(const MarkedRow& row) {
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected, bool keep,
                  int64* version, bool* was_suppressed) {
     const version::Versioning* versioning = version::versioning_of(row.info);
-    VerbCall verb = verb_call(row, keep ? Verb::kTouch : Verb::kRelease, row.marker->ttl);
+    MarkerCall call =
+        marker_call(row, keep ? MarkerAction::kTouch : MarkerAction::kRelease, row.marker->ttl);
     RowWrite write(keyed(row), expected != nullptr ? PlanKind("marker_save_versioned")
                                                    : PlanKind("marker_save"));
-    write.verb = &verb;
+    write.function = &call;
     write.lock_first = keep; // a new deadline could not be taken back
     write.set(changes);
     if (changes.count == 0 && versioning != nullptr && !versioning->keeps_unchanged)
         write.keep(versioning->column); // a save moves it, also one without changes
     if (keep)
-        set_until(&write, row.marker, verb.until);
+        set_until(&write, row.marker, call.until);
     else
         set_status(&write, row.marker, 0);
     require_held(&write, row);

@@ -32,7 +32,7 @@ bool take_over_marker(const MarkedRow& row, const MarkerState& from, int64 ttl, 
                       TimestampTz* until, bool* was_suppressed);
 
 // Releases the marker if row.holder holds it.
-bool release_marker(const MarkedRow& row, Verb kind, bool* was_suppressed = nullptr);
+bool release_marker(const MarkedRow& row, MarkerAction kind, bool* was_suppressed = nullptr);
 
 // Moves the deadline to `ttl` from now if row.holder holds the marker. It moves it to an earlier
 // time only if may_shorten is true.

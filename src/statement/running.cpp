@@ -258,7 +258,7 @@ bool applies_subscription() {
     return innermost == nullptr && IsLogicalWorker() && trigger_depth() == 1;
 }
 
-bool is_fired_by_verb() { return innermost != nullptr && innermost->is_own; }
+bool is_fired_by_function() { return innermost != nullptr && innermost->is_own; }
 
 bool is_moved(const TriggerData* trigger) {
     return innermost != nullptr &&

@@ -33,7 +33,7 @@ Comparison comparison_of(const TriggerData* trigger, AttrNumber column);
 
 // Whether a function of this library fires the trigger: by one of its statements, or by a write
 // without a statement.
-bool is_fired_by_verb();
+bool is_fired_by_function();
 
 // Whether a change that a subscription applies has fired the row trigger. False if it was fired by
 // a statement of code that runs meanwhile.

@@ -218,8 +218,10 @@ const char* objection_of(const Guard& guard, const StateMachine* machine, const 
 
 static const GuardedWrite* current_write = nullptr;
 
-static void run_guarded(const WritingVerb& verb, void (*body)(void* closure), void* closure) {
-    with_current(&current_write, static_cast<const GuardedWrite*>(&verb), [&] { body(closure); });
+static void run_guarded(const WritingFunction& function, void (*body)(void* closure),
+                        void* closure) {
+    with_current(&current_write, static_cast<const GuardedWrite*>(&function),
+                 [&] { body(closure); });
 }
 
 GuardedWrite guarded_write(Relation rel, const StateMachine* machine) {

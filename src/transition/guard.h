@@ -64,7 +64,7 @@ Oid named_guard(Relation rel, const char* name);
 
 // The write of try_transition. If a guard refuses its row, the result is an answer and no error:
 // the trigger suppresses the write and notes the reason.
-struct GuardedWrite : WritingVerb {
+struct GuardedWrite : WritingFunction {
     Oid root;           // the table
     const char* column; // the state column
     int trigger_depth;  // at the write

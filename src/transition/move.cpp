@@ -220,7 +220,7 @@ static bool run_transition(const Move& move, const State& from, const GuardedWri
     write.require(write.terms.same(write.terms.column(machine->column),
                                    write.terms.value(machine->base_type, from.value)));
     write.returns(machine->column);
-    write.verb = guarded;
+    write.function = guarded;
     NullableDatum stored;
     bool written = write_row(write, &stored);
     if (was_suppressed != nullptr)

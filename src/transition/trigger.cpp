@@ -17,7 +17,7 @@ namespace {
 
 // Who writes, and by which call of the trigger; null: a function, which does not fire it.
 struct Asking {
-    bool is_verb;
+    bool by_function;
     FmgrInfo* caller;
 };
 
@@ -38,7 +38,7 @@ Datum transition_trigger(PG_FUNCTION_ARGS) {
     const StateMachine* machine = machine_of_trigger(rel, info, trigger->tg_trigger);
     require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
     RowChange change = change_of(trigger, info);
-    if (!check_update(change, machine, {is_fired_by_verb(), fcinfo->flinfo}))
+    if (!check_update(change, machine, {is_fired_by_function(), fcinfo->flinfo}))
         return Datum{0};
     refuse_unchecked_move(change);
     return PointerGetDatum(trigger->tg_newtuple);
@@ -77,7 +77,7 @@ static bool ask_guard(const RowChange& change, const StateMachine* machine, cons
     if (write == nullptr) {
         refuse_state(change.rel, change.info, machine, row_in(change.old_row),
                      {.from = from, .to = to, .guard = guard, .objection = objection},
-                     asking.is_verb);
+                     asking.by_function);
     }
     write->objection = MemoryContextStrdup(write->memory, objection);
     return false;
@@ -88,11 +88,11 @@ static bool check_transition(const RowChange& change, const StateMachine* machin
     const char* from = state_in(machine, change.old_row);
     if (is_same_state(from, to) && (to == nullptr || !is_repeat(change, machine)))
         return true;
-    if (!asking.is_verb)
+    if (!asking.by_function)
         count(change.info, CountedKind::kTransitions, Counter::kCalls);
     if (!may_move(machine, from, to))
         refuse_state(change.rel, change.info, machine, row_in(change.old_row),
-                     {.from = from, .to = to}, asking.is_verb);
+                     {.from = from, .to = to}, asking.by_function);
     return machine->guards == nullptr || ask_guard(change, machine, from, to, asking);
 }
 

@@ -22,13 +22,14 @@ static bool names_version(const RowChange& change, const Versioning* versioning)
     return bms_is_member(versioning->column - FirstLowInvalidHeapAttributeNumber, change.assigned);
 }
 
-static bool keeps_unchanged(const RowChange& change, const Versioning* versioning, bool is_verb) {
-    return versioning->keeps_unchanged && !(is_verb && names_version(change, versioning)) &&
+static bool keeps_unchanged(const RowChange& change, const Versioning* versioning,
+                            bool by_function) {
+    return versioning->keeps_unchanged && !(by_function && names_version(change, versioning)) &&
            same_value(RelationGetDescr(change.rel), change.old_row, change.new_row,
                       versioning->column);
 }
 
-bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool is_verb) {
+bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool by_function) {
     if (!versioning->has_ignored && !versioning->keeps_unchanged)
         return false;
     TupleDesc columns = RelationGetDescr(change.rel);
@@ -37,7 +38,7 @@ bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool
         Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
         if (attribute->attisdropped || attnum == versioning->column ||
             attribute->attgenerated != '\0' ||
-            (is_verb && bms_is_member(attnum, change.info->maintained)) ||
+            (by_function && bms_is_member(attnum, change.info->maintained)) ||
             same_value(columns, change.old_row, change.new_row, attnum))
             continue;
         if (!bms_is_member(attnum, versioning->ignored))
@@ -45,7 +46,7 @@ bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool
         changed = true;
     }
     return changed || assigned_only_ignored(change, versioning) ||
-           keeps_unchanged(change, versioning, is_verb);
+           keeps_unchanged(change, versioning, by_function);
 }
 
 } // namespace interlock::version

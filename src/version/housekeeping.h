@@ -11,6 +11,6 @@ namespace interlock::version {
 // Versioning::keeps_unchanged is set. Values are compared by their bytes: 1.0 is not 1.00. When a
 // function changes a marker, that counts as no change. So a save moves the version, whatever else
 // its caller has changed.
-bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool is_verb);
+bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool by_function);
 
 } // namespace interlock::version

@@ -19,7 +19,7 @@ namespace interlock::version {
 
 uint64 versioned_updates = 0;
 
-static bool move_version(RowChange* change, bool is_verb);
+static bool move_version(RowChange* change, bool by_function);
 static void rise_above_start(RowChange* change);
 static bool key_changes(const RowChange& change);
 static void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row);
@@ -46,7 +46,7 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     versioned_updates++;
     RowChange change = change_of(trigger, info);
     judge_blindness(trigger, info, &change);
-    bool is_assigned = move_version(&change, is_fired_by_verb());
+    bool is_assigned = move_version(&change, is_fired_by_function());
     bool leaves_key = key_changes(change);
     if (leaves_key && !is_assigned) // else the writer keeps its own in mind
         rise_above_start(&change);
@@ -76,7 +76,7 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
 }
 
 // Decides the next counter. Returns false when the new row already holds it.
-static bool next_counter(const RowChange& change, const Versioning* versioning, bool is_verb,
+static bool next_counter(const RowChange& change, const Versioning* versioning, bool by_function,
                          int64 old_token, int64 new_token, bool new_is_null, Datum* next) {
     int64 limit = versioning->kind == TokenKind::kInteger ? PG_INT32_MAX : PG_INT64_MAX;
     bool assigned = new_is_null ? old_token != 0 : new_token != old_token;
@@ -85,7 +85,7 @@ static bool next_counter(const RowChange& change, const Versioning* versioning, 
     if (assigned)
         refuse_version(change, old_token,
                        new_is_null ? "null" : token_to_json(versioning->kind, new_token));
-    if (is_housekeeping(change, versioning, is_verb))
+    if (is_housekeeping(change, versioning, by_function))
         return false;
     if (old_token >= limit)
         refuse_end_of_range(change.rel, versioning);
@@ -154,7 +154,7 @@ static bool must_give_way(const RowChange& change, const Versioning* versioning,
 
 // Decides the next timestamp: the value that the writer gave if it is later than the stored one
 // (adopted updated_time columns), else the time after it.
-static bool next_timestamp(const RowChange& change, const Versioning* versioning, bool is_verb,
+static bool next_timestamp(const RowChange& change, const Versioning* versioning, bool by_function,
                            int64 old_token, int64 new_token, bool new_is_null, Datum* next) {
     if (!new_is_null && TIMESTAMP_NOT_FINITE(new_token) && new_token != old_token)
         refuse_version(change, old_token, token_to_json(versioning->kind, new_token));
@@ -164,7 +164,7 @@ static bool next_timestamp(const RowChange& change, const Versioning* versioning
         return false;
     }
     bool assigned = new_is_null ? old_token != DT_NOBEGIN : new_token != old_token;
-    bool stays = !assigned && is_housekeeping(change, versioning, is_verb);
+    bool stays = !assigned && is_housekeeping(change, versioning, by_function);
     int64 token = stays ? old_token : next_time(versioning, old_token);
     if (must_give_way(change, versioning, token))
         token = clock_token(versioning);
@@ -220,7 +220,7 @@ static void rise_above_start(RowChange* change) {
 }
 
 // Whether the writer has set the next version itself.
-static bool move_version(RowChange* change, bool is_verb) {
+static bool move_version(RowChange* change, bool by_function) {
     const Versioning* versioning = usable_versioning(change->rel, change->info);
     bool old_is_null, new_is_null;
     Datum old_value = slot_getattr(change->old_row, versioning->column, &old_is_null);
@@ -229,11 +229,11 @@ static bool move_version(RowChange* change, bool is_verb) {
     int64 new_token = token_of_datum(versioning->kind, new_value, new_is_null);
 
     Datum next;
-    bool moves =
-        is_counter(versioning->kind)
-            ? next_counter(*change, versioning, is_verb, old_token, new_token, new_is_null, &next)
-            : next_timestamp(*change, versioning, is_verb, old_token, new_token, new_is_null,
-                             &next);
+    bool moves = is_counter(versioning->kind)
+                     ? next_counter(*change, versioning, by_function, old_token, new_token,
+                                    new_is_null, &next)
+                     : next_timestamp(*change, versioning, by_function, old_token, new_token,
+                                      new_is_null, &next);
     if (moves)
         put(change, versioning->column, {next, false});
     return !new_is_null && new_token != old_token;

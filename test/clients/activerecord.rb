@@ -185,7 +185,7 @@ check 'ORM-4: a key that is used again meets the old version, and not with the d
   end
 end
 
-# --- Parameters, verbs, errors
+# --- Parameters, functions, errors
 
 raw("CREATE TABLE orders (id uuid PRIMARY KEY, part int, day date, status text NOT NULL DEFAULT 'new', amount numeric, body bytea, tags text[],
   changed timestamptz NOT NULL DEFAULT now(), UNIQUE (part, day), CHECK (part IS NOT NULL AND day IS NOT NULL))")

@@ -164,12 +164,12 @@ check('a form carries its version', function () {
 
 // --- Conflicts
 
-check('IL001 of a verb is StaleModelException, others stay', function () {
+check('IL001 of a function is StaleModelException, others stay', function () {
     $note = Note::create(['body' => 'old']);
-    $verb = fn ($version) => fn () => Interlock::transaction(fn () => DB::selectOne('SELECT interlock.versioned_update(?, ?, ?, ?) AS version',
+    $call = fn ($version) => fn () => Interlock::transaction(fn () => DB::selectOne('SELECT interlock.versioned_update(?, ?, ?, ?) AS version',
         ['notes', $note->id, $version, json_encode(['body' => 'new'])])->version);
-    equal((int) $verb($note->version)(), $note->version + 1);
-    $error = Page::error(StaleModelException::class, $verb($note->version));
+    equal((int) $call($note->version)(), $note->version + 1);
+    $error = Page::error(StaleModelException::class, $call($note->version));
     equal($error->getPrevious()->getCode(), 'IL001');
     preg_match('/DETAIL:\s+(\{.*\})/', $error->getMessage(), $detail);
     equal(json_decode($detail[1])->version, $note->version + 1);

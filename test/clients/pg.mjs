@@ -164,7 +164,7 @@ for (const call of calls.filter(({ setup, transaction }) => setup && !transactio
     }
     await worker.end().catch(() => {});
 }
-await check('most verbs on rows have waited', () => assert.ok(killed > 20, `${killed} have`));
+await check('most functions on rows have waited', () => assert.ok(killed > 20, `${killed} have`));
 
 await check('calls.json has every function of the API', async () => {
     const { rows } = await client.query(

@@ -157,7 +157,7 @@ sql("SELECT interlock.define_transitions('seat', 'state', '{\"free\": [\"sold\"]
 sql("CREATE FUNCTION charge(request jsonb) RETURNS jsonb LANGUAGE sql AS $$ SELECT jsonb_build_object('charged', request) $$")
 
 
-def verbs(connection):
+def functions(connection):
     """Each statement by another connection of the server."""
     def ask(query):
         with elsewhere(connection):
@@ -182,9 +182,9 @@ def verbs(connection):
 
 state["prefix"] = "transaction mode: "
 with pooler("transaction", 4), connect() as client:
-    @check("verbs on rows, leases and run_once, each call by another connection of the server")
+    @check("functions on rows, leases and run_once, each call by another connection of the server")
     def _():
-        verbs(client)
+        functions(client)
 
     @check("assert_lease, key locks, set_holder and select_for_update last for the transaction")
     def _():
@@ -235,13 +235,13 @@ with pooler("transaction", 1), connect() as client, connect() as other:
 
 state["prefix"] = "statement mode: "
 with pooler("statement", 1), connect() as client, connect() as other:
-    @check("verbs on rows, leases and run_once by single statements")
+    @check("functions on rows, leases and run_once by single statements")
     def _():
         global elsewhere
         in_transactions, elsewhere = elsewhere, lambda connection: contextlib.nullcontext()
         try:
             sql("DELETE FROM interlock.idempotency")
-            verbs(client)
+            functions(client)
         finally:
             elsewhere = in_transactions
 

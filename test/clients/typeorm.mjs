@@ -103,22 +103,22 @@ await check('ORM-50: the subscriber compares whatever table and key an entity ha
 });
 
 // The row, soft-removed already for recover(), as it was before another writer changed it.
-async function stale(repository, verb) {
-    if (verb === 'recover') await client.query('UPDATE note SET deleted = now() WHERE id = 1');
+async function stale(repository, function) {
+    if (function === 'recover') await client.query('UPDATE note SET deleted = now() WHERE id = 1');
     const note = await repository.findOne({ where: { id: 1 }, withDeleted: true });
     await client.query(`UPDATE note SET body = 'of another writer' WHERE id = 1`);
-    if (verb === 'save') note.body = 'mine';
+    if (function === 'save') note.body = 'mine';
     return note;
 }
 
 await fresh('without the subscriber, save() of a stale entity is IL001', async () => {
     await refused(plain.save(await stale(plain, 'save')), 'IL001');
 });
-for (const verb of ['softRemove', 'recover', 'remove']) {
-    await fresh(`${verb}() of one succeeds`, async () => {
-        const note = await stale(plain, verb);
+for (const function of ['softRemove', 'recover', 'remove']) {
+    await fresh(`${function}() of one succeeds`, async () => {
+        const note = await stale(plain, function);
         const { version } = await stored();
-        await plain[verb](note);
+        await plain[function](note);
         assert.notEqual((await stored())?.version, version);
     });
 }
@@ -142,11 +142,11 @@ await fresh('and softRemove(), recover(), remove() work', async () => {
     await guarded.remove(note);
     assert.equal(await stored(), undefined);
 });
-for (const verb of ['save', 'softRemove', 'recover', 'remove']) {
-    await fresh(`${verb}() of a stale entity is IL001`, async () => {
-        const note = await stale(guarded, verb);
+for (const function of ['save', 'softRemove', 'recover', 'remove']) {
+    await fresh(`${function}() of a stale entity is IL001`, async () => {
+        const note = await stale(guarded, function);
         const before = await stored();
-        await refused(guarded[verb](note), 'IL001');
+        await refused(guarded[function](note), 'IL001');
         assert.deepEqual(await stored(), before);
     });
 }
@@ -185,11 +185,11 @@ await fresh('with blind updates refused none passes', async () => {
     assert.deepEqual(await saveAll(careless, asEntity), Array(8).fill('IL011'));
     assert.deepEqual(await stored(), { body: 'old', version: 1 });
 });
-for (const verb of ['softRemove', 'recover', 'remove']) {
-    await fresh(`nor does ${verb}()`, async () => {
+for (const function of ['softRemove', 'recover', 'remove']) {
+    await fresh(`nor does ${function}()`, async () => {
         const note = await plain.findOneBy({ id: 1 });
-        if (verb === 'recover') await client.query('UPDATE note SET deleted = now() WHERE version = 1');
-        await refused(plain[verb](note), 'IL011');
+        if (function === 'recover') await client.query('UPDATE note SET deleted = now() WHERE version = 1');
+        await refused(plain[function](note), 'IL011');
     });
 }
 await fresh('and with the subscriber one passes', async () => {

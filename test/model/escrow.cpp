@@ -1101,7 +1101,7 @@ const search::Planted<Model> kPlanted[] = {
     {"E10", "the gate ends with PREPARE", kGateEnds, kBelow, kChanges},
     {"E10", "set_escrow leaves the entry", kEntryStays, kBelow, kChanges},
     {"E11", "an entry of another epoch is used", kEpochIgnored, kBelow, kChanges},
-    {"E11", "verbs run while triggers are disabled", kWhileOff, kBelow, kChanges},
+    {"E11", "functions run while triggers are disabled", kWhileOff, kBelow, kChanges},
     {"E11", "triggers are disabled under undecided parts", kNoTableLock, kBelow, kChanges},
     {"E12", "sup is not tested", kMaximumUntested, kAbove, kPlain},
     {"E12", "what is pending is refused for good", kNoPending, kRefused, kPlain},

@@ -105,7 +105,7 @@ SELECT is_empty($$SELECT FROM interlock.escrow WHERE rel = 'item'::regclass AND 
 SELECT interlock.enable_escrow('item', 'stock');
 SELECT interlock.enable_versioning('item'), interlock.adjust('item', 3, 'stock', 4), interlock.fold_escrow('item');
 SELECT is((SELECT version FROM item WHERE id = 3), 1::bigint, 'no change of a counter moves the version');
-SELECT throws_ok($$SELECT interlock.versioned_update('item', 3, 1, '{"stock": 9}')$$, '55000', NULL, 'no verb writes the column');
+SELECT throws_ok($$SELECT interlock.versioned_update('item', 3, 1, '{"stock": 9}')$$, '55000', NULL, 'no function writes the column');
 SELECT throws_ok($$SELECT interlock.own_columns('item', 'shop', '{stock}')$$, '55000', 'column "stock" of table "item" has escrow counters', 'it gets no owner');
 SELECT throws_ok($$SELECT interlock.share_columns('item', '{stock}')$$, '55000', 'column "stock" of table "item" has escrow counters', 'and is not shared');
 

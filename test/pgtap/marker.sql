@@ -79,7 +79,7 @@ SELECT interlock.enable_versioning('local', 'updated_time');
 SET timezone = 'Europe/Berlin';
 SELECT ok(interlock.save_row(locked('local'), 1, 'anna', '{"body": "y"}', '2026-03-29 03:30+02'::timestamptz) > '2026-03-29', 'is the one that was shown');
 RESET timezone;
--- values that no verb writes, which an owner can make of any size
+-- values that no function writes, which an owner can make of any size
 CREATE TABLE vast (id text PRIMARY KEY);
 SELECT interlock.enable_marker('vast');
 ALTER TABLE vast DISABLE TRIGGER USER;

@@ -33,7 +33,7 @@ UPDATE page SET lock_until = now() - interval '1 min', lock_by = 'gone' WHERE id
 RESET session_replication_role;
 SELECT is((SELECT locked FROM interlock.lock_rows('page', '{2,4}', 'bert')), true, 'an expired marker');
 SELECT is((SELECT lock_reason FROM page WHERE id = 2), NULL, 'and its reason is gone');
--- the verbs on one row go on from there
+-- the functions on one row go on from there
 SELECT is(interlock.unlock_row('page', 4, 'bert'), true, 'unlock_row');
 SELECT isnt(interlock.touch_row('page', 2, 'bert'), NULL, 'touch_row');
 SELECT is(interlock.save_row('page', 2, 'bert', '{"body": "y"}', 1), 2::bigint, 'save_row');

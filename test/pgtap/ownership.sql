@@ -30,7 +30,7 @@ SELECT interlock.set_writer('importer');
 -- OWN-2
 SELECT results_eq($$UPDATE doc SET title = 'title', price = 11 WHERE id = 1 RETURNING title, price$$, $$VALUES ('new', 11::numeric)$$, 'a stale save takes nothing back');
 SELECT throws_ok($$SELECT interlock.versioned_update('doc', 2, 1, '{"price": 11, "nothing": 1}')$$, '42703');
-SELECT lives_ok($$SELECT interlock.versioned_update('doc', 2, 1, '{"price": 11}')$$, 'the verbs are writers as well');
+SELECT lives_ok($$SELECT interlock.versioned_update('doc', 2, 1, '{"price": 11}')$$, 'the functions are writers as well');
 
 -- OWN-3
 SELECT results_eq($$SELECT outcome, current->'tags', current->'hits' FROM interlock.try_versioned_update('doc', 2, 1, '{"tags": ["a", "b"], "hits": 2}', '{"tags": ["a"], "hits": 0}', 'merge')$$,

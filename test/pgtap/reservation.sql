@@ -70,7 +70,7 @@ SELECT is(left_of(1), 8::numeric, 'is given back');
 SELECT is(interlock.cancel_reservation(token('a')), false, 'once');
 SELECT throws_ok($$SELECT interlock.confirm_reservation(token('a'))$$, 'IL008', NULL, 'and is not sold');
 SELECT throws_ok($$SELECT interlock.confirm_reservation(-5)$$, 'IL008', 'reservation -5 has expired or ended', 'a token that never was');
-SELECT is(interlock.cancel_reservation(-5), false, 'of any verb');
+SELECT is(interlock.cancel_reservation(-5), false, 'of any function');
 SELECT is_empty($$SELECT FROM interlock.reservations$$, 'nothing is reserved');
 SELECT results_eq($$SELECT undecided, reserved FROM interlock.escrow WHERE key = '{1}' AND column_name = 'stock'$$,
     $$VALUES (NULL::numeric, 0::numeric)$$, 'as the view of counters says');

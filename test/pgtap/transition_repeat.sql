@@ -28,7 +28,7 @@ CREATE TRIGGER again BEFORE UPDATE ON coupon FOR EACH ROW EXECUTE FUNCTION again
 SELECT lives_ok($$UPDATE coupon SET note = 'by a trigger' WHERE code = 'C1'$$, 'a trigger that sets what is there is no repetition');
 DROP TRIGGER again ON coupon;
 
--- verbs, by a statement and without
+-- functions, by a statement and without
 CREATE FUNCTION pg_temp.try_all() RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     call text;
@@ -47,7 +47,7 @@ BEGIN
     END LOOP;
 END $$;
 SELECT interlock.enable_versioning('coupon');
-SELECT results_eq('SELECT pg_temp.try_all()', $$VALUES ('not_allowed'), ('transitioned'), ('IL002'), ('true')$$, 'verbs');
+SELECT results_eq('SELECT pg_temp.try_all()', $$VALUES ('not_allowed'), ('transitioned'), ('IL002'), ('true')$$, 'functions');
 SET LOCAL interlock.direct_execution = off;
 SELECT results_eq('SELECT pg_temp.try_all()', $$VALUES ('not_allowed'), ('transitioned'), ('IL002'), ('true')$$, 'by statements');
 RESET interlock.direct_execution;

@@ -97,7 +97,7 @@ SELECT function_privs_are('interlock', 'versioned_update', ARRAY['regclass', 'te
 SELECT function_privs_are('interlock', 'sweep', ARRAY['integer'], 'public', '{}'::text[]);
 SELECT function_privs_are('interlock_internal', 'wake_sweeper', '{}'::text[], 'public', '{}'::text[]);
 
--- VER-52: the version that a verb returns is that of the row at its end, also where an AFTER trigger has moved it on
+-- VER-52: the version that a function returns is that of the row at its end, also where an AFTER trigger has moved it on
 CREATE TABLE moved (id int PRIMARY KEY, body text, edits int);
 CREATE TABLE moved_at (id int PRIMARY KEY, body text, edits int, at timestamptz DEFAULT '2026-01-01');
 CREATE TABLE moved_parted (id int PRIMARY KEY, body text, edits int) PARTITION BY RANGE (id);

@@ -52,9 +52,9 @@ row '0.2', 'the update time that is there is the token, and may be null', sub {
     is(race(sprintf($save, 'by A'), sprintf($save, 'by B')), 'UPDATE 0', 'the second finds no row');
     given('UPDATE sys_config SET updated_time = NULL; DELETE FROM sys_config; INSERT INTO sys_config VALUES (2, \'mail\')');
     my ($ann) = sessions(1);
-    my $verb = q{SELECT outcome FROM interlock.try_versioned_update('sys_config', 2, '-infinity'::timestamptz, '{"config_value": "by A"}')};
-    is($ann->ask($verb), 'updated', 'a verb says -infinity');
-    is($ann->ask($verb), 'conflict', 'once');
+    my $call = q{SELECT outcome FROM interlock.try_versioned_update('sys_config', 2, '-infinity'::timestamptz, '{"config_value": "by A"}')};
+    is($ann->ask($call), 'updated', 'a function says -infinity');
+    is($ann->ask($call), 'conflict', 'once');
 };
 
 row '0.3', 'whole seconds are precise enough', sub {
@@ -105,10 +105,10 @@ row '0.6', 'who lost can be told what happened', sub {
     given($config);
     my ($ann, $ben) = sessions(2);
     is($ann->ask(q{UPDATE sys_config SET config_value = 'by A' WHERE id = 1}), 'UPDATE 1', 'A saves');
-    my $verb = q{interlock.%s('sys_config', 1, '2026-01-01 12:00+00'::timestamptz, '{"config_value": "by B"}')};
-    is($ben->ask('SELECT ' . sprintf $verb, 'versioned_update'), 'IL001', 'a verb raises an SQLSTATE of its own');
+    my $call = q{interlock.%s('sys_config', 1, '2026-01-01 12:00+00'::timestamptz, '{"config_value": "by B"}')};
+    is($ben->ask('SELECT ' . sprintf $call, 'versioned_update'), 'IL001', 'a function raises an SQLSTATE of its own');
     like($ben->{detail}, qr/"expected": "2026-01-01.*"version": "/, 'with both versions');
-    is($ben->ask(q{SELECT outcome, current->>'config_value' FROM } . sprintf $verb, 'try_versioned_update'), 'conflict|by A', 'or answers with the row');
+    is($ben->ask(q{SELECT outcome, current->>'config_value' FROM } . sprintf $call, 'try_versioned_update'), 'conflict|by A', 'or answers with the row');
 };
 
 row '0.7', 'a configuration is named by its key', sub {
@@ -119,7 +119,7 @@ row '0.7', 'a configuration is named by its key', sub {
     is($ben->ask(sprintf $save, 'by B'), 'UPDATE 0', 'B does not');
     is($ben->ask(q{SELECT outcome, current->>'config_value' FROM
         interlock.try_versioned_update('sys_config', '{"config_key": "site"}', '2026-01-01 12:00+00', '{"config_value": "by B"}')}),
-        'conflict|by A', 'nor by a verb');
+        'conflict|by A', 'nor by a function');
 };
 
 row '0.8', 'a role is saved with its menus: the second of two saves is refused', sub {
@@ -188,8 +188,8 @@ row '0.11', 'of eight who pay and cancel at once one succeeds', sub {
     given($order);
     my @by_hand = together(8, sub { sprintf 'UPDATE biz_order SET status = %d WHERE id = 1 AND status = 0', $_[0] % 2 ? 1 : 4 });
     is_deeply([ sort @by_hand ], [ ('UPDATE 0') x 7, 'UPDATE 1' ], 'by plain SQL');
-    my @by_verb = together(8, sub { sprintf q{SELECT outcome FROM interlock.try_transition('biz_order', 2, 0, %d)}, $_[0] % 2 ? 1 : 4 });
-    is_deeply([ sort @by_verb ], [ ('state_changed') x 7, 'transitioned' ], 'by the verb');
+    my @by_function = together(8, sub { sprintf q{SELECT outcome FROM interlock.try_transition('biz_order', 2, 0, %d)}, $_[0] % 2 ? 1 : 4 });
+    is_deeply([ sort @by_function ], [ ('state_changed') x 7, 'transitioned' ], 'by the function');
 };
 
 row '0.12', 'the statement of EF Core succeeds once', sub {
@@ -219,7 +219,7 @@ row '0.14', 'status and update time are written together', sub {
     is(race($pay, $pay), 'UPDATE 0', 'the second finds no row');
     is(given(qq{SELECT status, updated_time > '$read' FROM biz_order WHERE id = 1}), '1|t', 'both were written');
     my ($ann) = sessions(1);
-    is($ann->ask(q{SELECT outcome FROM interlock.try_transition('biz_order', 1, 1, 2)}), 'transitioned', 'by the verb');
+    is($ann->ask(q{SELECT outcome FROM interlock.try_transition('biz_order', 1, 1, 2)}), 'transitioned', 'by the function');
     is(given(qq{SELECT status, updated_time > '$read' FROM biz_order WHERE id = 1}), '2|t', 'the time moves by itself');
 };
 
@@ -229,7 +229,7 @@ row '0.15', 'of approve and reject at once one succeeds, and the other learns wh
     is(race(sprintf($decide, 'approved', 'A'), sprintf($decide, 'rejected', 'B')), 'UPDATE 0', 'by plain SQL');
     my ($ben) = sessions(1);
     is($ben->ask(q{SELECT outcome, state, current->>'approved_by'
-        FROM interlock.try_transition('refund', 1, 'pending', 'rejected', '{"approved_by": "B"}')}), 'state_changed|approved|A', 'by the verb');
+        FROM interlock.try_transition('refund', 1, 'pending', 'rejected', '{"approved_by": "B"}')}), 'state_changed|approved|A', 'by the function');
 };
 
 row '0.16', 'a work order is claimed by one agent', sub {
@@ -250,7 +250,7 @@ row '0.17', 'a work order is closed by the agent who has claimed it', sub {
     is($ann->ask(q{UPDATE work_order SET status = 'claimed', agent = 'ann' WHERE id = 1 AND status = 'open'}), 'UPDATE 1', 'Ann claims it');
     is($ben->ask(q{UPDATE work_order SET status = 'closed' WHERE id = 1 AND status = 'claimed' AND agent = 'ben'}), 'UPDATE 0', 'not by Ben, who asks');
     is($ben->ask(q{SELECT outcome, current->>'agent' FROM interlock.try_transition('work_order', 1, 'claimed', 'closed', match => '{"agent": "ben"}')}),
-        'no_match|ann', 'also by the verb');
+        'no_match|ann', 'also by the function');
     is($ben->ask(q{UPDATE work_order SET status = 'closed' WHERE id = 1}), 'IL002', 'nor when he does not ask');
     like($ben->{message}, qr/: it is the order of ann$/, 'which is said');
     is($ann->ask(q{UPDATE work_order SET status = 'closed' WHERE id = 1}), 'UPDATE 1', 'Ann closes it');
@@ -262,9 +262,9 @@ row '0.18', 'a work order is cancelled from several states', sub {
     is(race(q{UPDATE work_order SET status = 'claimed', agent = 'ann' WHERE id = 1 AND status = 'open'}, $cancel), 'UPDATE 1', 'just claimed, by plain SQL');
     given(q{INSERT INTO work_order VALUES (2, 'claimed', 'ann'), (3, 'closed', 'ann')});
     my ($ben) = sessions(1);
-    my $verb = q{SELECT outcome FROM interlock.try_transition('work_order', %d, ARRAY['open', 'claimed'], 'cancelled')};
-    is($ben->ask(sprintf $verb, 2), 'transitioned', 'by the verb');
-    is($ben->ask(sprintf $verb, 3), 'state_changed', 'not from another one');
+    my $call = q{SELECT outcome FROM interlock.try_transition('work_order', %d, ARRAY['open', 'claimed'], 'cancelled')};
+    is($ben->ask(sprintf $call, 2), 'transitioned', 'by the function');
+    is($ben->ask(sprintf $call, 3), 'state_changed', 'not from another one');
     is($ben->ask(q{UPDATE work_order SET status = 'cancelled' WHERE id = 3}), 'IL002', 'nor by plain SQL');
 };
 
@@ -281,7 +281,7 @@ row '0.19', 'a coupon is redeemed once, and not when it has expired', sub {
     is(given(q{SELECT used_by FROM coupon WHERE code = 'SPRING'}), 1, 'the first has it');
     my ($ben) = sessions(1);
     is($ben->ask(sprintf $redeem, 2, 'WINTER'), 'IL002', 'an old one is refused');
-    is($ben->ask(q{SELECT outcome FROM interlock.try_transition('coupon', 'WINTER', 'Unused', 'Used')}), 'not_allowed', 'by the verb as well');
+    is($ben->ask(q{SELECT outcome FROM interlock.try_transition('coupon', 'WINTER', 'Unused', 'Used')}), 'not_allowed', 'by the function as well');
     is(given(q{SELECT status, used_by FROM coupon WHERE code = 'WINTER'}), 'Unused|', 'and is as it was');
 };
 
@@ -298,7 +298,7 @@ row '0.21', '"the status does not allow it" and "somebody was faster" are two an
     is($ann->ask('UPDATE biz_order SET status = 1 WHERE id = 2'), 'IL002', 'a cancelled order cannot be paid');
     like($ann->{message}, qr/cannot go from "4" to "1"/, 'which the message says');
     is($ann->ask('UPDATE biz_order SET status = 1 WHERE id = 2 AND status = 0'), 'UPDATE 0', 'it is no longer open');
-    is($ann->ask(q{SELECT outcome FROM interlock.try_transition('biz_order', 2, 4, 1)}), 'not_allowed', 'by the verb: never');
+    is($ann->ask(q{SELECT outcome FROM interlock.try_transition('biz_order', 2, 4, 1)}), 'not_allowed', 'by the function: never');
     is($ann->ask(q{SELECT outcome, state FROM interlock.try_transition('biz_order', 2, 0, 1)}), 'state_changed|4', 'not any more');
     is($ann->ask(q{SELECT interlock.transition('biz_order', 2, 4, 1)}), 'IL002', 'and as errors');
     is($ann->ask(q{SELECT interlock.transition('biz_order', 2, 0, 1)}), 'IL003', 'of their own');

@@ -49,7 +49,7 @@ row '2.2', 'the columns of the article are used as they are named', sub {
     $ben->ask(q{SELECT interlock.enable_marker('orders', status_column => 'status')});
     is($ben->{error}, undef, 'then it is used');
     is($ben->ask(locks('B')), 'UPDATE 0', 'A, who had it by hand, has it still');
-    is($ben->ask(q{SELECT locked, holder FROM interlock.lock_row('orders', 123, 'B')}), 'f|A', 'which the verb says, too');
+    is($ben->ask(q{SELECT locked, holder FROM interlock.lock_row('orders', 123, 'B')}), 'f|A', 'which the function says, too');
 };
 
 row '2.3', 'a status with other states is not made a marker, and none comes in later', sub {
@@ -78,7 +78,7 @@ row '2.5', 'step 2: others see who edits it', sub {
     $ann->ask(locks('A'));
     is($ben->ask('SELECT status, lock_by, lock_time <= clock_timestamp() FROM orders WHERE id = 123'), '1|A|t', 'in the row');
     is($ben->ask(q{SELECT key, holder FROM interlock.row_locks WHERE rel = 'orders'::regclass}), '{"id": 123}|A', 'in the view of all');
-    is($ben->ask(q{SELECT locked, holder FROM interlock.lock_row('orders', 123, 'B')}), 'f|A', 'and in the answer of the verb');
+    is($ben->ask(q{SELECT locked, holder FROM interlock.lock_row('orders', 123, 'B')}), 'f|A', 'and in the answer of the function');
 };
 
 row '2.6', 'step 3: the article\'s save writes and releases, by its holder alone', sub {
@@ -145,7 +145,7 @@ row '2.11', 'who saves too late does not overwrite the next holder', sub {
     given(q{SELECT interlock.enable_marker('orders', '5 min', status_column => 'status')});
     is($ben->ask(locks('B')), 'UPDATE 1', 'B has the row');
     is($ann->ask(saves('A', 11)), 'UPDATE 0', 'A finds no row');
-    is($ann->ask(q{SELECT interlock.save_row('orders', 123, 'A', '{"amount": 11}')}), 'IL005', 'the verb says why');
+    is($ann->ask(q{SELECT interlock.save_row('orders', 123, 'A', '{"amount": 11}')}), 'IL005', 'the function says why');
     is($ben->ask(saves('B', 12)), 'UPDATE 1', 'B saves');
 };
 
@@ -154,7 +154,7 @@ row '2.12', 'of twenty at once one has it', sub {
     my @answers = together(20, sub { locks("user $_[0]") });
     is_deeply([ sort @answers ], [ ('UPDATE 0') x 19, 'UPDATE 1' ], 'by the article\'s statement');
     @answers = together(20, sub { sprintf q{SELECT locked FROM interlock.lock_row('orders', 124, 'user %d')}, $_[0] });
-    is_deeply([ sort @answers ], [ ('f') x 19, 't' ], 'by the verb');
+    is_deeply([ sort @answers ], [ ('f') x 19, 't' ], 'by the function');
 };
 
 row '2.13', 'a page asks again, or is notified', sub {
@@ -211,7 +211,7 @@ row '2.16', 'a marker and the update time of the row together', sub {
     is($ben->ask(sprintf $save, 12, 'B'), 'UPDATE 1', 'B saves what both have read');
     is($ann->ask(locks('A')), 'UPDATE 1', 'A locks after it');
     is($ann->ask(sprintf $save, 11, 'A'), 'UPDATE 0', 'and has read before it');
-    is($ann->ask(q{SELECT interlock.save_row('orders', 123, 'A', '{"amount": 11}', '2026-01-01 12:00+00'::timestamptz)}), 'IL001', 'which the verb says');
+    is($ann->ask(q{SELECT interlock.save_row('orders', 123, 'A', '{"amount": 11}', '2026-01-01 12:00+00'::timestamptz)}), 'IL001', 'which the function says');
     my $read = $ann->ask('SELECT updated_time FROM orders WHERE id = 123');
     like($ann->ask(qq{SELECT interlock.save_row('orders', 123, 'A', '{"amount": 11}', '$read'::timestamptz)}), qr/^20/, 'A reads again, and saves');
 };
@@ -315,7 +315,7 @@ row '2.22', 'who may edit is a matter of privileges', sub {
     $clerk->ask('SET ROLE clerk');
     $visitor->ask('SET ROLE visitor');
     is($visitor->ask(locks('V')), '42501', 'who reads only cannot lock');
-    is($visitor->ask(q{SELECT interlock.lock_row('orders', 123, 'V')}), '42501', 'nor by the verb');
+    is($visitor->ask(q{SELECT interlock.lock_row('orders', 123, 'V')}), '42501', 'nor by the function');
     is($clerk->ask(locks('C')), 'UPDATE 1', 'a clerk can');
     is($clerk->ask(locks('C', 125)), 'UPDATE 0', 'not a row of another department');
     is($clerk->ask(q{SELECT interlock.force_unlock_row('orders', 123, 'in a hurry')}), '42501', 'nor take a row away');

@@ -69,7 +69,7 @@ row '3.4', 'names in quotes are used as they are', sub {
     given($versioned);
     my ($ann) = sessions(1);
     is($ann->ask('UPDATE "ShowSeats" SET "ReservedBy" = 1 WHERE "Id" = 15 AND "RowVer" = 1'), 'UPDATE 1', 'in a statement');
-    is($ann->ask(q{SELECT interlock.versioned_update('"ShowSeats"', 15, 2, '{"ReservedBy": 2}')}), 3, 'in a verb, quoted for the table alone');
+    is($ann->ask(q{SELECT interlock.versioned_update('"ShowSeats"', 15, 2, '{"ReservedBy": 2}')}), 3, 'in a function, quoted for the table alone');
     is($ann->ask(q{SELECT interlock.versioned_update('ShowSeats', 15, 3, '{}')}), '42P01', 'without quotes it is another table');
 };
 
@@ -80,7 +80,7 @@ row '3.5', 'a seat is named by its show and number', sub {
     is($ann->ask(sprintf $reserve, 1), 'UPDATE 1', 'A reserves it');
     is($ben->ask(sprintf $reserve, 2), 'UPDATE 0', 'B does not');
     is($ben->ask(q{SELECT outcome, current->'ReservedBy' FROM interlock.try_versioned_update('"ShowSeats"', '{"ShowId": 10, "SeatId": 12}', 1, '{"ReservedBy": 2}')}),
-        'conflict|1', 'by a verb');
+        'conflict|1', 'by a function');
     is($ben->ask(q{SELECT key FROM interlock.select_for_update('"ShowSeats"', '[{"ShowId": 10, "SeatId": 12}]'::jsonb)}), '{"SeatId": 12, "ShowId": 10}', 'and for a lock');
 };
 
@@ -94,7 +94,7 @@ row '3.6', 'IsReserved is a state, although it is a boolean', sub {
     $ann->ask('COMMIT');
     is($ben->answer, 'IL002', 'B, who does not look, is refused');
     is($ben->ask('UPDATE "ShowSeats" SET "IsReserved" = false WHERE "Id" = 15'), 'IL002', 'nobody sells it again');
-    is($ben->ask(q{SELECT outcome, state FROM interlock.try_transition('"ShowSeats"', 15, false, true)}), 'state_changed|true', 'by the verb');
+    is($ben->ask(q{SELECT outcome, state FROM interlock.try_transition('"ShowSeats"', 15, false, true)}), 'state_changed|true', 'by the function');
 };
 
 row '3.7', 'UPDLOCK and HOLDLOCK: of twenty who lock, look and write one reserves', sub {
@@ -138,9 +138,9 @@ row '3.9', 'who has the conflict sees whether the seat is reserved now', sub {
     is($ann->ask(q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = 1 WHERE "Id" = 15 AND "RowVer" = 1}), 'UPDATE 1', 'A reserves');
     is($ben->ask(q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = 2 WHERE "Id" = 15 AND "RowVer" = 1}), 'UPDATE 0', 'B finds no row');
     is($ben->ask(q{SELECT "IsReserved", "RowVer" FROM "ShowSeats" WHERE "Id" = 15}), 't|2', 'and reads again, as EF Core does by GetDatabaseValues');
-    my $verb = q{SELECT outcome, current->'IsReserved' FROM interlock.try_versioned_update('"ShowSeats"', %d, 1, '{"IsReserved": true}')};
-    is($ben->ask(sprintf $verb, 15), 'conflict|true', 'a verb answers both');
-    is($ben->ask(sprintf $verb, 14), 'conflict|false', 'or that it is not, and tries again');
+    my $call = q{SELECT outcome, current->'IsReserved' FROM interlock.try_versioned_update('"ShowSeats"', %d, 1, '{"IsReserved": true}')};
+    is($ben->ask(sprintf $call, 15), 'conflict|true', 'a function answers both');
+    is($ben->ask(sprintf $call, 14), 'conflict|false', 'or that it is not, and tries again');
 };
 
 # The procedure is the one of the example, over the article's table.

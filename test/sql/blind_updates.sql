@@ -107,36 +107,36 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'ZZ999', MESSAGE = 'all updated';
 END $$;
 
--- verbs, by a statement and without one, and where they fire triggers of others
+-- functions, by a statement and without one, and where they fire triggers of others
 CREATE FUNCTION other() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
-CREATE FUNCTION run_verbs() RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION run_calls() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM interlock.versioned_update('item', 5, 1, '{"body": "by a verb"}'),
-            interlock.try_versioned_update('item', 6, 1, '{"body": "by a verb"}', '{"body": "old"}', 'merge'),
-            interlock.versioned_upsert('item', 6, 2, '{"body": "by a verb"}'),
+    PERFORM interlock.versioned_update('item', 5, 1, '{"body": "by a call"}'),
+            interlock.try_versioned_update('item', 6, 1, '{"body": "by a call"}', '{"body": "old"}', 'merge'),
+            interlock.versioned_upsert('item', 6, 2, '{"body": "by a call"}'),
             interlock.versioned_delete('item', 5, 2),
             interlock.lock_row('item', 7, 'A'), interlock.touch_row('item', 7, 'A'),
             interlock.save_row('item', 7, 'A', '{"body": "by its holder"}'), interlock.force_unlock_row('item', 7, 'done');
     RAISE EXCEPTION USING ERRCODE = 'ZZ999', MESSAGE = 'all done';
 END $$;
 SELECT interlock.enable_marker('item');
-SELECT run_verbs();
+SELECT run_calls();
 SET interlock.direct_execution = off;
-SELECT run_verbs();
+SELECT run_calls();
 CREATE TRIGGER a_other BEFORE UPDATE ON item FOR EACH ROW EXECUTE FUNCTION other();
-SELECT run_verbs();
+SELECT run_calls();
 RESET interlock.direct_execution;
-SELECT run_verbs();
--- a verb that runs inside of a blind statement, and the statement itself
+SELECT run_calls();
+-- a function that runs inside of a blind statement, and the statement itself
 UPDATE item SET body = 'new' WHERE CASE WHEN id = 1 THEN interlock.versioned_update('item', 6, 1, '{"body": "inside"}') = '2' END;
 DROP TRIGGER a_other ON item;
--- a trigger that a verb fires writes on its own account
+-- a trigger that a function fires writes on its own account
 CREATE FUNCTION writes_blindly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE item SET body = ''by a trigger'' WHERE id = 1; RETURN new; END';
 CREATE TRIGGER a_writes BEFORE UPDATE ON item FOR EACH ROW WHEN (new.id = 8) EXECUTE FUNCTION writes_blindly();
-SELECT interlock.versioned_update('item', 8, 1, '{"body": "by a verb"}');
+SELECT interlock.versioned_update('item', 8, 1, '{"body": "by a call"}');
 DROP TRIGGER a_writes ON item;
 CREATE TRIGGER a_writes AFTER UPDATE ON item FOR EACH ROW WHEN (new.id = 8) EXECUTE FUNCTION writes_blindly();
-SELECT interlock.versioned_update('item', 8, 1, '{"body": "by a verb"}');
+SELECT interlock.versioned_update('item', 8, 1, '{"body": "by a call"}');
 DROP TRIGGER a_writes ON item;
 SELECT interlock.disable_marker('item');
 
@@ -342,7 +342,7 @@ SELECT rel FROM interlock.blind_updates WHERE rel = 'counted'::regclass;
 RESET ROLE;
 DROP TABLE counted;
 
--- what verbs have written of a row that nobody need have read is no reason to write it blindly
+-- what functions have written of a row that nobody need have read is no reason to write it blindly
 CREATE TABLE stock (id int PRIMARY KEY, name text, n int NOT NULL DEFAULT 5);
 CREATE TABLE part (id int PRIMARY KEY, stock_id int REFERENCES stock);
 INSERT INTO stock VALUES (1, 'a');
@@ -405,6 +405,6 @@ UPDATE forged SET id = 2;
 DROP TABLE forged;
 
 DROP TABLE item;
-DROP FUNCTION other, run_verbs, writes_blindly, writes_other, of_owner;
+DROP FUNCTION other, run_calls, writes_blindly, writes_other, of_owner;
 DROP ROLE interlock_owner;
 DROP ROLE interlock_clerk;

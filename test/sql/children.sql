@@ -54,7 +54,7 @@ SELECT moved();
 WITH gone AS (DELETE FROM line WHERE doc_id = 2 RETURNING qty) INSERT INTO line (doc_id, qty) SELECT 3, qty FROM gone;
 SELECT moved();
 
-\echo -- the verbs, with and without a statement
+\echo -- the functions, with and without a statement
 SELECT interlock.enable_versioning('line');
 SELECT interlock.versioned_update('line', (SELECT min(id) FROM line WHERE doc_id = 3), 1, '{"qty": 8}');
 SELECT moved();

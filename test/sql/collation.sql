@@ -7,7 +7,7 @@ SELECT count(*) = 0 AS no_icu FROM pg_collation WHERE collprovider = 'i' \gset
 \set VERBOSITY terse
 SET client_min_messages = warning;
 CREATE COLLATION careless (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
--- how the verb ran
+-- how the function ran
 CREATE FUNCTION log_how() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE context text;
 BEGIN

@@ -42,7 +42,7 @@ SELECT interlock.unrequire_lease('paper', 't:{secret}'), interlock.require_lease
 SET ROLE interlock_blind;
 SELECT * FROM says($$UPDATE paper SET body = 1 WHERE body = 'z'$$);
 RESET ROLE;
--- the verbs need SELECT for what they compare and tell
+-- the functions need SELECT for what they compare and tell
 SET ROLE interlock_blind;
 SELECT * FROM says($$SELECT interlock.versioned_update('doc', 17, 9, '{"body": "y"}')$$);
 SELECT * FROM says($$SELECT interlock.transition('doc', 17, 'paid', 'shipped')$$);

@@ -1,10 +1,10 @@
--- The verbs that update one row, with and without a statement: each case runs the verb on a table, on a twin
+-- The functions that update one row, with and without a statement: each case runs the function on a table, on a twin
 -- whose statement trigger makes it run a statement, and, for a versioned update, the same UPDATE by hand on a
--- third; rows, triggers fired, HOT updates and errors must be the same. The context of a row trigger tells how the verb ran.
+-- third; rows, triggers fired, HOT updates and errors must be the same. The context of a row trigger tells how the function ran.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE TABLE fired (name text, event text, was jsonb, became jsonb, pid int DEFAULT pg_backend_pid()); -- the sweeper's are not ours
-CREATE SEQUENCE how; -- 1 when the verb wrote directly, 2 by a statement, 3 not at all; no rollback takes it back
+CREATE SEQUENCE how; -- 1 when the call wrote directly, 2 by a statement, 3 not at all; no rollback takes it back
 CREATE FUNCTION log_fired() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE context text;
 BEGIN
@@ -55,16 +55,16 @@ BEGIN
     END IF;
 END $$;
 
--- One case. The verb's answer is shown in one line.
-CREATE FUNCTION try(setup text, verb text, by_hand text DEFAULT NULL, role text DEFAULT NULL,
+-- One case. The function's answer is shown in one line.
+CREATE FUNCTION try(setup text, call text, by_hand text DEFAULT NULL, role text DEFAULT NULL,
     OUT how text, OUT as_twin boolean, OUT as_by_hand boolean, OUT answer text) LANGUAGE plpgsql AS $$
 DECLARE ours text; twin text;
 BEGIN
     PERFORM make_table('ours', setup);
-    ours := effect(verb, role);
+    ours := effect(call, role);
     how := (SELECT ('{direct,statement,no row}'::text[])[last_value] FROM public.how);
     PERFORM make_table('twin', setup);
-    twin := effect(verb, role);
+    twin := effect(call, role);
     as_twin := ours = twin AND (SELECT last_value > 1 FROM public.how); -- which did run a statement
     answer := replace(split_part(ours, E'\n[', 1), E'\n', ' ');
     IF NOT as_twin THEN answer := ours || E'\n<>\n' || twin; END IF;
@@ -188,7 +188,7 @@ SELECT * FROM try_update('', '{"a": 7.0}', $$a = '7.0'$$);
 SELECT * FROM try_update('', '{"a": 3000000000}', $$a = '3000000000'$$);
 SELECT * FROM try_update('ALTER TABLE t ADD COLUMN y boolean', '{"y": 1}', $$y = '1'$$);
 
--- The other verbs
+-- The other functions
 SELECT * FROM try('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"], "two": ["one"]}'')', $$SELECT interlock.try_transition('t', 1, 'one', 'two', '{"a": 7}')$$);
 SELECT * FROM try('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"], "two": ["one"]}'')', $$SELECT interlock.try_transition('t', 1, 'two', 'one', '{"a": 7}')$$);
 SELECT * FROM try('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"], "two": ["one"]}'')', $$SELECT interlock.try_transition('t', 1, 'one', 'two', '{"a": 7}', match => '{"a": 1}')$$);
@@ -212,16 +212,16 @@ SELECT * FROM try('ALTER TABLE t ADD COLUMN lock_by varchar(4), ADD COLUMN lock_
 SELECT * FROM try('ALTER TABLE t ADD COLUMN lock_by varchar(4), ADD COLUMN lock_status bigint; SELECT interlock.enable_marker(''t'')', $$SELECT row(locked, holder) FROM interlock.lock_row('t', 1, 'berta')$$);
 SELECT * FROM try('ALTER TABLE t ADD COLUMN lock_by varchar(4), ADD COLUMN lock_status bigint; SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT row(locked, holder) FROM interlock.lock_row('t', 1, 'berta')$$);
 -- Tables on which no BEFORE trigger fires but those of this library, which are then asked without the server: with an AFTER trigger that
--- tells how the verb ran, and without any
+-- tells how the function ran, and without any
 CREATE FUNCTION log_holder() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN INSERT INTO public.fired (name, event) VALUES (TG_NAME, current_setting('interlock.holder', true)); RETURN NEW; END $$;
-CREATE FUNCTION try_own(setup text, verb text, by_hand text DEFAULT NULL, role text DEFAULT NULL,
+CREATE FUNCTION try_own(setup text, call text, by_hand text DEFAULT NULL, role text DEFAULT NULL,
     OUT how text, OUT as_twin boolean, OUT as_by_hand boolean, OUT alone_as_twin boolean, OUT alone_as_by_hand boolean, OUT answer text) LANGUAGE plpgsql AS $$
 DECLARE alone record;
 BEGIN
-    SELECT * INTO alone FROM try('DROP TRIGGER first ON t; ' || setup, verb, by_hand, role);
+    SELECT * INTO alone FROM try('DROP TRIGGER first ON t; ' || setup, call, by_hand, role);
     SELECT t.how, t.as_twin, t.as_by_hand, t.answer INTO how, as_twin, as_by_hand, answer
-        FROM try('DROP TRIGGER first ON t; CREATE TRIGGER first AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION public.log_fired(); ' || setup, verb, by_hand, role) t;
+        FROM try('DROP TRIGGER first ON t; CREATE TRIGGER first AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION public.log_fired(); ' || setup, call, by_hand, role) t;
     alone_as_twin := alone.as_twin;
     alone_as_by_hand := alone.as_by_hand;
     IF NOT (alone.as_twin AND coalesce(alone.as_by_hand, true)) THEN answer := alone.answer; END IF;

@@ -1,13 +1,13 @@
 -- What transitions and markers write, without a statement and with interlock.direct_execution = off, which makes each a statement: answers,
 -- errors and rows must be the same, whatever the types of the columns and the values that were stored before. The context of an AFTER
--- trigger shows how the verb ran.
+-- trigger shows how the function ran.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE SCHEMA direct_write;
 SET search_path = direct_write;
 CREATE ROLE direct_write_role;
 GRANT USAGE ON SCHEMA direct_write TO direct_write_role;
-CREATE SEQUENCE how; -- 1 when the verb wrote directly, 2 by a statement, 3 not at all
+CREATE SEQUENCE how; -- 1 when the call wrote directly, 2 by a statement, 3 not at all
 CREATE FUNCTION note_how() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE context text;
 BEGIN
@@ -16,8 +16,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- What the verb answers or raises, and leaves behind. Of times only what can be the same.
-CREATE FUNCTION effect(setup text, verb text, role text, directly boolean) RETURNS text LANGUAGE plpgsql AS $$
+-- What the function answers or raises, and leaves behind. Of times only what can be the same.
+CREATE FUNCTION effect(setup text, call text, role text, directly boolean) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE answer text; detail text; state text; stored text;
 BEGIN
     DROP TABLE IF EXISTS t;
@@ -29,7 +29,7 @@ BEGIN
     PERFORM set_config('interlock.direct_execution', directly::text, true);
     BEGIN
         IF role IS NOT NULL THEN EXECUTE format('SET LOCAL ROLE %I', role); END IF;
-        EXECUTE verb INTO answer;
+        EXECUTE call INTO answer;
     EXCEPTION WHEN OTHERS THEN
         GET STACKED DIAGNOSTICS answer = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, state = RETURNED_SQLSTATE;
     END;
@@ -42,12 +42,12 @@ BEGIN
 END $$;
 
 -- One case: whether both are the same, and what they are.
-CREATE FUNCTION try(setup text, verb text, role text DEFAULT NULL, OUT how text, OUT same boolean, OUT effect text) LANGUAGE plpgsql AS $$
+CREATE FUNCTION try(setup text, call text, role text DEFAULT NULL, OUT how text, OUT same boolean, OUT effect text) LANGUAGE plpgsql AS $$
 DECLARE by_statement text;
 BEGIN
-    effect := effect(setup, verb, role, true);
+    effect := effect(setup, call, role, true);
     how := (SELECT ('{direct,statement,no row}'::text[])[last_value] FROM how);
-    by_statement := effect(setup, verb, role, false);
+    by_statement := effect(setup, call, role, false);
     same := effect = by_statement AND (SELECT last_value > 1 FROM how);
     IF NOT same THEN effect := effect || E'\n<>\n' || by_statement; END IF;
 END $$;
@@ -101,22 +101,22 @@ SELECT tried.* FROM (VALUES ('{smallint,varchar(4),timestamp(0),timestamptz(0)}'
     LATERAL try(typed(types[1], types[2], types[3], types[4]) || $$SELECT interlock.enable_marker('t')$$, format('SELECT row(locked, holder) FROM interlock.lock_row(''t'', %s, %L, ''1 h'', %L)', id, holder, reason)) tried
     ORDER BY types::text COLLATE "C", holder COLLATE "C", reason COLLATE "C";
 -- what ends or extends a marker
-SELECT setup, verb, tried.* FROM (VALUES ('own', held('anna')), ('no holder', held(NULL)), ('of another', held('bert')), ('expired', marked('1', 'anna', 'now()', $$now() - interval '1 s'$$, 'late')),
+SELECT setup, call, tried.* FROM (VALUES ('own', held('anna')), ('no holder', held(NULL)), ('of another', held('bert')), ('expired', marked('1', 'anna', 'now()', $$now() - interval '1 s'$$, 'late')),
         ('open end', marked('1', 'anna', 'now()', 'NULL', 'open')), ('free', marked('0', 'anna', 'now()', $$now() + interval '1 h'$$, 'left')), ('null', marked(NULL, 'anna', 'NULL', 'NULL', NULL)),
         ('of four bytes', typed('smallint', 'varchar(4)', 'timestamp(0)', 'timestamptz(0)') || held('anna'))) setups (setup, text),
     (VALUES ($$SELECT interlock.unlock_row('t', 1, 'anna')$$), ($$SELECT interlock.touch_row('t', 1, 'anna') > now()$$), ($$SELECT interlock.force_unlock_row('t', 1, 'gone home')$$),
-        ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$), ($$SELECT interlock.save_row('t', 1, 'anna', '{}', 1)$$), ($$SELECT interlock.save_row('t', 1, 'anna', '{"b": null}', 2)$$)) verbs (verb),
-    LATERAL try(text, verb) tried
-    ORDER BY verb COLLATE "C", setup COLLATE "C";
+        ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$), ($$SELECT interlock.save_row('t', 1, 'anna', '{}', 1)$$), ($$SELECT interlock.save_row('t', 1, 'anna', '{"b": null}', 2)$$)) calls (call),
+    LATERAL try(text, call) tried
+    ORDER BY call COLLATE "C", setup COLLATE "C";
 -- what a save returns of the version
 SELECT kind, tried.* FROM (VALUES ('none', 'bigint', $$ALTER TABLE t DROP version$$), ('integer', 'int', ''), ('null', 'bigint', ''), ('timestamptz', '', $$ALTER TABLE t DROP version; ALTER TABLE t ADD version timestamptz(0) DEFAULT '2020-01-01'$$)) kinds (kind, type, change),
     (VALUES ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}') IS NULL$$), ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', 0)$$),
         ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', '0')$$), ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', '2020-01-01'::timestamptz) > '2020-01-01'$$),
-        ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', NULL::text) > '2020-01-01'$$)) verbs (verb),
+        ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', NULL::text) > '2020-01-01'$$)) calls (call),
     LATERAL try(format('%s; SELECT interlock.enable_marker(''t''); %s; %s; SELECT interlock.lock_row(''t'', 1, ''anna'')', change,
         CASE WHEN kind = 'integer' THEN 'ALTER TABLE t ALTER version TYPE int; UPDATE t SET version = 0' WHEN kind = 'null' THEN 'UPDATE t SET version = NULL' ELSE 'SELECT' END,
-        CASE WHEN kind <> 'none' THEN 'SELECT interlock.enable_versioning(''t'')' ELSE 'SELECT' END), verb) tried
-    ORDER BY kind COLLATE "C", verb COLLATE "C";
+        CASE WHEN kind <> 'none' THEN 'SELECT interlock.enable_versioning(''t'')' ELSE 'SELECT' END), call) tried
+    ORDER BY kind COLLATE "C", call COLLATE "C";
 
 DELETE FROM interlock.row_lock_audit WHERE table_name = 'direct_write.t';
 DROP SCHEMA direct_write CASCADE;

@@ -244,7 +244,7 @@ SELECT interlock.row_as_of('price', 1, :'t7');
 RESET ROLE;
 DROP TABLE price, price_history; DROP FUNCTION prices;
 
--- Retention: among the newest, or young enough; both verbs of it
+-- Retention: among the newest, or young enough; both functions of it
 CREATE TABLE kept (id int PRIMARY KEY, n int);
 SELECT interlock.enable_history('kept', 2);
 INSERT INTO kept VALUES (1, 0), (2, 0);

@@ -1,4 +1,4 @@
--- SEC-10: whose keys they are, and with whose rights the verbs work.
+-- SEC-10: whose keys they are, and with whose rights the functions work.
 \set SHOW_CONTEXT never
 \set VERBOSITY terse
 SET client_min_messages = warning;

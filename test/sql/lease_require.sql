@@ -256,7 +256,7 @@ DROP TABLE line;
 SET session_replication_role = replica;
 SELECT attempt('UPDATE doc SET body = ''x''');
 RESET session_replication_role;
--- together with the other concepts: their verbs are writers, too
+-- together with the other concepts: their functions are writers, too
 SELECT interlock.enable_versioning('doc'), interlock.enable_marker('doc');
 SELECT attempt($$SELECT interlock.versioned_update('doc', 1, 1, '{"body": "x"}')$$), attempt($$SELECT interlock.lock_row('doc', 1, 'anna')$$);
 BEGIN;

@@ -279,7 +279,7 @@ SELECT interlock.disable_marker('bad');
 RESET ROLE;
 ALTER TABLE bad DISABLE TRIGGER zzz_interlock_marker;
 SELECT interlock.lock_row('bad', 1, 'anna');
--- without a key no verb can name a row, but plain SQL is checked
+-- without a key no function can name a row, but plain SQL is checked
 CREATE TABLE no_key (body text);
 SELECT interlock.enable_marker('no_key', notify => 'full');
 INSERT INTO no_key VALUES ('x');

@@ -50,7 +50,7 @@ SELECT interlock.enable_marker('ruled', holder_column => 'who', reason_column =>
 DROP TABLE typed, ruled;
 DROP DOMAIN marker_person, marker_flag, marker_moment;
 
--- other triggers: what one writes during a verb is checked as any write, and a deadline it gives counts
+-- other triggers: what one writes during a function is checked as any write, and a deadline it gives counts
 CREATE TABLE twin (id int PRIMARY KEY, body text);
 SELECT interlock.enable_marker('twin', '1 hour');
 INSERT INTO twin VALUES (1, 'a'), (2, 'b');

@@ -7,7 +7,7 @@ SELECT interlock.define_transitions('orders', 'status',
 \d orders
 INSERT INTO orders VALUES (1), (2), (3);
 
--- moved by the verbs
+-- moved by the functions
 SELECT interlock.transition('orders', 1, 'pending', 'paid', '{"note": "by card"}');
 SELECT * FROM orders WHERE id = 1;
 SELECT interlock.transition('orders', 1, 'pending', 'cancelled');

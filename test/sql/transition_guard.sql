@@ -22,7 +22,7 @@ UPDATE work_order SET status = 'closed', agent = 'bert' WHERE id = 1;
 UPDATE work_order SET status = 'closed' WHERE id = 1 RETURNING *;
 UPDATE work_order SET status = 'closed' WHERE id = 3 RETURNING *;
 UPDATE work_order SET agent = 'x' WHERE id = 1 RETURNING *;
--- verbs; the answer says why
+-- functions; the answer says why
 SELECT * FROM interlock.try_transition('work_order', 4, 'open', 'claimed', '{"agent": "bert"}');
 SELECT * FROM interlock.try_transition('work_order', 4, 'open', 'claimed', '{"agent": "anna", "expires_at": "2020-01-01 00:00Z"}');
 SET timezone = 'UTC';
@@ -47,7 +47,7 @@ CREATE FUNCTION as_bert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.agent
 CREATE TRIGGER as_bert BEFORE UPDATE ON work_order FOR EACH ROW EXECUTE FUNCTION as_bert();
 SELECT outcome, reason FROM interlock.try_transition('work_order', 6, 'open', 'claimed', '{"agent": "anna"}');
 DROP TRIGGER as_bert ON work_order;
--- an answer is only for the row of the verb: what triggers write beside it is refused as ever
+-- an answer is only for the row of the function: what triggers write beside it is refused as ever
 CREATE FUNCTION claim_next() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE work_order SET status = 'claimed', agent = 'bert' WHERE id = NEW.id + 1;
@@ -236,7 +236,7 @@ SELECT condition, arguments, forge(condition, arguments) FROM (VALUES ('', ''), 
     ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": {"b": 0}}'', '''''), ('WHEN (true OR yes(NULL, NULL) IS NULL)', ', ''{"a": {"b": 0}}'''), ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"b": {}, "a": {"b": 0}}''')) f (condition, arguments);
 SELECT * FROM forged;
 
--- and one that is fired at another time: the verbs that write without a statement meet it (SEC-1)
+-- and one that is fired at another time: the functions that write without a statement meet it (SEC-1)
 DROP TRIGGER zzz ON forged;
 ALTER TABLE forged ADD phase text;
 SELECT interlock.define_transitions('forged', 'phase', '{"x": ["y"]}');

@@ -1,4 +1,4 @@
--- What ALTER TABLE said of a trigger stays when a verb replaces it
+-- What ALTER TABLE said of a trigger stays when a function replaces it
 \set SHOW_CONTEXT never
 CREATE ROLE state_app;
 SELECT interlock.grant_writer('editor', 'state_app');

@@ -1,4 +1,4 @@
--- VER-2: a row is named by the columns of any unique index over NOT NULL columns, in every verb, with and without a statement; errors,
+-- VER-2: a row is named by the columns of any unique index over NOT NULL columns, in every function, with and without a statement; errors,
 -- audits and history call it by its primary key
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
@@ -7,7 +7,7 @@ SET search_path = unique_keys;
 CREATE ROLE unique_keys_role;
 GRANT USAGE ON SCHEMA unique_keys TO unique_keys_role;
 CREATE FUNCTION changed(current jsonb, args jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT args';
-CREATE SEQUENCE how; -- 1 when the verb wrote directly, 2 by a statement, 3 not at all
+CREATE SEQUENCE how; -- 1 when the call wrote directly, 2 by a statement, 3 not at all
 CREATE FUNCTION note_how() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE context text;
 BEGIN
@@ -16,8 +16,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- What a verb answers or raises, and the rows that are not as they were.
-CREATE FUNCTION effect(setup text, verb text, role text, directly boolean) RETURNS text LANGUAGE plpgsql AS $$
+-- What a function answers or raises, and the rows that are not as they were.
+CREATE FUNCTION effect(setup text, call text, role text, directly boolean) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE answer text; detail text; hint text; code_raised text; stored text;
 BEGIN
     DROP TABLE IF EXISTS "ShowSeats", "ShowSeats_history" CASCADE;
@@ -33,7 +33,7 @@ BEGIN
     PERFORM set_config('interlock.direct_execution', directly::text, true);
     BEGIN
         IF role IS NOT NULL THEN EXECUTE format('SET LOCAL ROLE %I', role); END IF;
-        EXECUTE verb INTO answer;
+        EXECUTE call INTO answer;
     EXCEPTION WHEN OTHERS THEN
         GET STACKED DIAGNOSTICS answer = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT, code_raised = RETURNED_SQLSTATE;
     END;
@@ -43,12 +43,12 @@ BEGIN
     RETURN concat_ws(E'\n', concat_ws(' ', code_raised, answer), nullif(detail, ''), CASE WHEN code_raised NOT IN ('IL001', 'IL003', 'IL005') THEN nullif(hint, '') END, nullif(stored, ''));
 END $$;
 -- One case: whether both ways are the same, and what they do.
-CREATE FUNCTION try(verb text, setup text DEFAULT '', role text DEFAULT NULL, OUT how text, OUT same boolean, OUT effect text) LANGUAGE plpgsql AS $$
+CREATE FUNCTION try(call text, setup text DEFAULT '', role text DEFAULT NULL, OUT how text, OUT same boolean, OUT effect text) LANGUAGE plpgsql AS $$
 DECLARE by_statement text;
 BEGIN
-    effect := effect(setup, verb, role, true);
+    effect := effect(setup, call, role, true);
     how := (SELECT ('{direct,statement,no row}'::text[])[last_value] FROM how);
-    by_statement := effect(setup, verb, role, false);
+    by_statement := effect(setup, call, role, false);
     same := effect = by_statement AND (SELECT last_value > 1 FROM how);
     IF NOT same THEN effect := effect || E'\n<>\n' || by_statement; END IF;
 END $$;
@@ -251,8 +251,8 @@ SELECT * FROM try($$SELECT interlock.versioned_update('"ShowSeats"', '{"code": "
 SELECT * FROM try($$SELECT string_agg(key::text, ' ') FROM interlock.select_for_update('"ShowSeats"', '[{"code": "B10"}, {"code": "A12"}]') key$$, $$GRANT SELECT (code), UPDATE (a) ON "ShowSeats" TO unique_keys_role$$, 'unique_keys_role');
 SELECT * FROM try($$SELECT interlock.row_history('"ShowSeats"', '{"code": "A12"}')$$, $$SELECT interlock.enable_history('"ShowSeats"'); GRANT SELECT (a) ON "ShowSeats" TO unique_keys_role; GRANT SELECT ON "ShowSeats_history" TO unique_keys_role$$, 'unique_keys_role');
 -- Row security
-SELECT t.* FROM (VALUES ($$SELECT interlock.versioned_update('"ShowSeats"', '{"code": "A12"}', 1, '{"a": 9}')$$), ($$SELECT interlock.try_versioned_update('"ShowSeats"', '{"code": "B10"}', 1, '{"a": 9}')$$)) v (verb),
-    try(verb, $$GRANT SELECT, UPDATE ON "ShowSeats" TO unique_keys_role; ALTER TABLE "ShowSeats" ENABLE ROW LEVEL SECURITY; CREATE POLICY of_ten ON "ShowSeats" USING ("ShowId" = 10)$$, 'unique_keys_role') t;
+SELECT t.* FROM (VALUES ($$SELECT interlock.versioned_update('"ShowSeats"', '{"code": "A12"}', 1, '{"a": 9}')$$), ($$SELECT interlock.try_versioned_update('"ShowSeats"', '{"code": "B10"}', 1, '{"a": 9}')$$)) v (call),
+    try(call, $$GRANT SELECT, UPDATE ON "ShowSeats" TO unique_keys_role; ALTER TABLE "ShowSeats" ENABLE ROW LEVEL SECURITY; CREATE POLICY of_ten ON "ShowSeats" USING ("ShowId" = 10)$$, 'unique_keys_role') t;
 
 -- The same at the other isolation levels
 SET default_transaction_isolation = 'repeatable read';

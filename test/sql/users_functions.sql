@@ -62,7 +62,7 @@ CREATE CAST (pg_temp.letter AS int) WITH INOUT AS ASSIGNMENT;
 SELECT sqlstate_of($$INSERT INTO child VALUES (6, 'b')$$);
 SELECT * FROM child, parent;
 
--- A check that calls the same verb for another row
+-- A check that calls the same function for another row
 CREATE TEMP TABLE nested (id int PRIMARY KEY, version bigint NOT NULL DEFAULT 1);
 CREATE FUNCTION pg_temp.writes(x int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN
     IF x = -5 THEN PERFORM interlock.versioned_update('nested', 2, 1, '{"tags": [7]}'); END IF; RETURN true; END $$;

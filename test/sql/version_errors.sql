@@ -96,7 +96,7 @@ INSERT INTO odd VALUES (1);
 UPDATE odd SET id = 2;
 SELECT interlock.first_version('public.t_pkey');
 SELECT interlock.first_version(NULL);
--- a table without a key is versioned for every writer, but no verb can name its rows
+-- a table without a key is versioned for every writer, but no function can name its rows
 CREATE TABLE keyless (a int);
 INSERT INTO keyless VALUES (1);
 SELECT interlock.enable_versioning('keyless');
@@ -182,7 +182,7 @@ CREATE TRIGGER suppress BEFORE UPDATE ON heavy FOR EACH ROW EXECUTE FUNCTION sup
 SELECT interlock.versioned_update('heavy', 1, 2, '{"body": ""}');
 DROP TRIGGER suppress ON heavy;
 
--- protection that is off is reported, and the verbs refuse to work on it (VER-16, C11)
+-- protection that is off is reported, and the functions refuse to work on it (VER-16, C11)
 SELECT rel, finding FROM interlock.advise();
 ALTER TABLE heavy DISABLE TRIGGER zzz_interlock_version;
 ALTER TABLE wide ENABLE REPLICA TRIGGER zzz_interlock_version;

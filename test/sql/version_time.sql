@@ -35,7 +35,7 @@ UPDATE tv SET updated_time = '294276-12-31 23:59:59.999999+00' WHERE id = 1;
 UPDATE tv SET updated_time = 'infinity' WHERE id = 2;
 UPDATE tv SET updated_time = '2100-01-01 00:00:00+00' WHERE id = 3;
 SELECT interlock.enable_versioning('tv', 'updated_time', '{seen}');
--- an ignored column, a plain update and a verb; the version is the clock again, and moves on
+-- an ignored column, a plain update and a function; the version is the clock again, and moves on
 UPDATE tv SET seen = 1;
 SELECT id, updated_time > now() + interval '1 day' AS ahead FROM tv ORDER BY id;
 SELECT interlock.versioned_update('tv', id, updated_time, '{"a": 1}') < now() + interval '1 day' AS is_now FROM tv WHERE id <> 2 ORDER BY id;

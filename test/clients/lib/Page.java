@@ -207,11 +207,11 @@ public final class Page {
         String file = Files.readString(Path.of("lib/lost.json"));
         for (List<String> setup : rows(owner, "SELECT jsonb_array_elements_text(?::jsonb->'setup')", file)) owner.createStatement().execute(setup.get(0));
         String state = one(owner, "SELECT ?::jsonb->>'state'", file).get(0);
-        for (List<String> call : rows(owner, "SELECT c->>'verb', c->>'sql', c->>'first', c->>'again' FROM jsonb_array_elements(?::jsonb->'calls') c", file))
+        for (List<String> call : rows(owner, "SELECT c->>'name', c->>'sql', c->>'first', c->>'again' FROM jsonb_array_elements(?::jsonb->'calls') c", file))
             check(call.get(0) + " that is lost in the middle changes nothing and can be repeated, also after an unknown outcome", () -> {
                 List<String> before = one(owner, state);
-                error(lost, () -> application.first("WITH verb AS MATERIALIZED (" + call.get(1)
-                    + ") SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text"));
+                error(lost, () -> application.first("WITH done AS MATERIALIZED (" + call.get(1)
+                    + ") SELECT (SELECT count(done) FROM done), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text"));
                 equal(one(owner, state), before);
                 equal(application.first(call.get(1)), call.get(2));
                 if (call.get(3) != null) equal(application.first(call.get(1)), call.get(3));

@@ -310,7 +310,7 @@ async function checkLostConnections({ query, saveNote, pay }, client) {
     });
 }
 
-// lost.json: verbs that change something. The session of each ends after the verb, and before its statement ends.
+// lost.json: functions that change something. The session of each ends after the call, and before its statement ends.
 //
 //   setup    statements of the owner before, and teardown: after all calls
 //   state    a query of what is stored
@@ -321,11 +321,11 @@ async function checkLostCalls({ query }, client) {
     for (const sql of setup) await client.query(sql);
     const look = async () => (await client.query(state)).rows[0].state;
     const answer = async (sql) => Object.values((await query(sql))[0])[0];
-    for (const { verb, sql, first, again } of calls)
-        await check(`${verb} that is lost in the middle changes nothing and can be repeated, also after an unknown outcome`, async () => {
+    for (const { name, sql, first, again } of calls)
+        await check(`${name} that is lost in the middle changes nothing and can be repeated, also after an unknown outcome`, async () => {
             const before = await look();
-            await assert.rejects(query(`WITH verb AS MATERIALIZED (${sql})
-                SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text`));
+            await assert.rejects(query(`WITH done AS MATERIALIZED (${sql})
+                SELECT (SELECT count(done) FROM done), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text`));
             await eventually(() => query('SELECT 1').then(() => true, () => false)); // a pool may hand out the lost connection
             assert.equal(await look(), before);
             assert.equal(await answer(sql), first);

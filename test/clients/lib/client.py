@@ -338,11 +338,11 @@ def check_lost_calls(client):
     for query in LOST["setup"]:
         sql(query)
     for call in LOST["calls"]:
-        @check(f"{call['verb']} that is lost in the middle changes nothing and can be repeated, also after an unknown outcome")
+        @check(f"{call['name']} that is lost in the middle changes nothing and can be repeated, also after an unknown outcome")
         def _():
             before = one(LOST["state"])
-            refused(Exception, client.rows, f"""WITH verb AS MATERIALIZED ({call['sql']})
-                SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text""")
+            refused(Exception, client.rows, f"""WITH done AS MATERIALIZED ({call['sql']})
+                SELECT (SELECT count(done) FROM done), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text""")
             eventually(lambda: works(client))   # a pool may hand out the lost connection
             equal(one(LOST["state"]), before)
             equal(client.rows(call["sql"])[0][0], call["first"])

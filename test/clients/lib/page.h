@@ -209,11 +209,11 @@ inline void lose_all(const Query &owner, const std::function<Query()> &connect)
     const Value file = read_file("lib/lost.json");
     for (const Row &setup : owner("SELECT jsonb_array_elements_text($1::jsonb->'setup')", {file})) owner(*setup[0], {});
     const std::string state = *owner("SELECT $1::jsonb->>'state'", {file})[0][0];
-    for (const Row &call : owner("SELECT c->>'verb', c->>'sql', c->>'first', c->>'again' FROM jsonb_array_elements($1::jsonb->'calls') c", {file}))
+    for (const Row &call : owner("SELECT c->>'name', c->>'sql', c->>'first', c->>'again' FROM jsonb_array_elements($1::jsonb->'calls') c", {file}))
         check(*call[0] + " that is lost in the middle changes nothing and can be repeated, also after an unknown outcome", [&] {
             const Value before = owner(state, {})[0][0];
             error<std::exception>([&] {
-                connect()("WITH verb AS MATERIALIZED (" + *call[1] + ") SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text", {});
+                connect()("WITH done AS MATERIALIZED (" + *call[1] + ") SELECT (SELECT count(done) FROM done), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text", {});
             });
             equal(owner(state, {})[0][0], before);
             equal(connect()(*call[1], {})[0][0], call[2]);

@@ -157,9 +157,9 @@ final class Page
         $lost = json_decode(file_get_contents(__DIR__.'/lost.json'));
         array_map($owner, $lost->setup);
         foreach ($lost->calls as $call) {
-            self::check("$call->verb that is lost in the middle changes nothing and can be repeated, also after an unknown outcome", function () use ($lost, $call, $owner, $query, $reconnect) {
+            self::check("$call->name that is lost in the middle changes nothing and can be repeated, also after an unknown outcome", function () use ($lost, $call, $owner, $query, $reconnect) {
                 $before = $owner($lost->state);
-                self::error(PDOException::class, fn () => $query("WITH verb AS MATERIALIZED ($call->sql) SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text"));
+                self::error(PDOException::class, fn () => $query("WITH done AS MATERIALIZED ($call->sql) SELECT (SELECT count(done) FROM done), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text"));
                 $reconnect();
                 self::equal($owner($lost->state), $before);
                 self::equal($query($call->sql), $call->first);

@@ -105,9 +105,9 @@ module Page
     lost = JSON.parse(File.read("#{__dir__}/lost.json"))
     lost['setup'].each { |sql| owner.(sql) }
     lost['calls'].each do |call|
-      check "#{call['verb']} that is lost in the middle changes nothing and can be repeated, also after an unknown outcome" do
+      check "#{call['name']} that is lost in the middle changes nothing and can be repeated, also after an unknown outcome" do
         before = owner.(lost['state'])
-        error(StandardError) { query.("WITH verb AS MATERIALIZED (#{call['sql']}) SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text") }
+        error(StandardError) { query.("WITH done AS MATERIALIZED (#{call['sql']}) SELECT (SELECT count(done) FROM done), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text") }
         reconnect.call
         equal(owner.(lost['state']), before)
         equal(query.(call['sql']), call['first'])

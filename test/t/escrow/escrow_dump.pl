@@ -104,12 +104,12 @@ $node->command_ok([ 'pg_restore', '--exit-on-error', '--data-only', '--disable-t
 my $off = q(SELECT tgrelid::regclass, tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'A'
     AND tgname ~ 'zzz_?interlock_(scope|counted_table|escrow|truncate)' ORDER BY 1, 2);
 isnt($node->safe_psql('data_alone', $off), '', 'some triggers do not fire in all sessions');
-like(adjust($node, 'data_alone', 1, 'stock', -1), qr/does not fire in all sessions/, 'and verbs say so');
+like(adjust($node, 'data_alone', 1, 'stock', -1), qr/does not fire in all sessions/, 'and functions say so');
 $node->safe_psql('data_alone', $_) for $page =~ /^    (ALTER TABLE .* ENABLE ALWAYS .*;)$/mg;
 $node->safe_psql('data_alone', $_) for split /\n/, $node->safe_psql('data_alone', "SELECT advice FROM interlock.advise() WHERE severity = 'broken'");
 is($node->safe_psql('data_alone', $off), '', 'with what the page says they do');
 is($node->safe_psql('data_alone', $values), $expected, 'the same values');
-is(adjust($node, 'data_alone', 1, 'stock', -1), 'adjusted|9', 'and verbs work');
+is(adjust($node, 'data_alone', 1, 'stock', -1), 'adjusted|9', 'and functions work');
 
 is(adjust($node, 'source', 1, 'In stock', -6.5), 'pending|5.50', 'the copies in the same server did not touch the memory of the source');
 $node->safe_psql('source', "ROLLBACK PREPARED 'take'");

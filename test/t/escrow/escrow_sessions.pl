@@ -239,7 +239,7 @@ stock(5);
 my $trigger = $node->safe_psql('postgres', q(SELECT tgname FROM pg_trigger WHERE tgrelid = 'item'::regclass AND tgname LIKE 'zzzz%' AND NOT tgisinternal));
 ask($s1, "SELECT interlock.adjust('item', $id, 'stock', -1)");
 $node->safe_psql('postgres', "ALTER TABLE item DISABLE TRIGGER $trigger");
-like(try_adjust($s1, -1), qr/^55000/, 'verbs refuse while the trigger is off');
+like(try_adjust($s1, -1), qr/^55000/, 'functions refuse while the trigger is off');
 $node->safe_psql('postgres', "UPDATE item SET stock = 2 WHERE id = $id; ALTER TABLE item ENABLE ALWAYS TRIGGER $trigger");
 is(try_adjust($s1, -2), 'insufficient|1', 'ESC-15: and do not use what memory had before');
 is(try_adjust($s1, -1), 'adjusted|0', 'but the row and its parts');

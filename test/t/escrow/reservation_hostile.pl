@@ -37,7 +37,7 @@ my $refused = as('mallory', "SELECT interlock.confirm_reservation($wrong)");
 like($refused, qr/IL008: reservation 4711 has expired or ended/, 'a wrong token');
 is(as('mallory', "SELECT interlock.confirm_reservation($token)") =~ s/$token/4711/gr, $refused, 'and that of another role get the same error');
 is(as('mallory', "SELECT interlock.cancel_reservation($_)"), 'f', 'the same answer') for $wrong, $token;
-is(as('mallory', "SELECT interlock.extend_reservation($_, '1 h') IS NULL"), 't', 'from each verb') for $wrong, $token;
+is(as('mallory', "SELECT interlock.extend_reservation($_, '1 h') IS NULL"), 't', 'from each function') for $wrong, $token;
 my $clerk = Protocol::start($node, 'postgres');
 query($clerk, 'SET SESSION AUTHORIZATION clerk');
 query($clerk, 'BEGIN');

@@ -123,7 +123,7 @@ for my $name ('', 'x' x 256, "a\nb")
 }
 sql(q(SELECT interlock.revoke_idempotency_scope('*', 'every')));
 
-# SEC-10: each verb needs a grant of the scope
+# SEC-10: each function needs a grant of the scope
 sql(q(SELECT interlock.idempotency_claim('scope 77', 'mine'); GRANT EXECUTE ON FUNCTION interlock.idempotency_forget TO outsider; GRANT USAGE ON SCHEMA public TO outsider));
 my $token = sql(q(SELECT token('mine')));
 for my $call (q(idempotency_claim('scope 77', 'mine', request_hash => '\x01', state => '1')), qq(idempotency_complete('scope 77', 'mine', $token, body => '')),

@@ -241,13 +241,13 @@ $node->safe_psql('postgres', "ROLLBACK PREPARED 'f'");
 # The lock table is exhausted: a clear error, nothing half held
 $node->append_conf('postgresql.conf', "max_locks_per_transaction = 10\ninterlock.key_names = 100000");
 $node->restart;
-for my $verb ('lock_keys', 'try_lock_keys')
+for my $call ('lock_keys', 'try_lock_keys')
 {
     ($status, $stdout, $stderr) = $node->psql('postgres', qq(\\set VERBOSITY verbose
-        SELECT interlock.$verb(array_agg('name ' || g), scope => 'session') FROM generate_series(1, 90000) g;
+        SELECT interlock.$call(array_agg('name ' || g), scope => 'session') FROM generate_series(1, 90000) g;
         SELECT count(*) FROM interlock.key_locks;), on_error_stop => 0);
-    like($stderr, qr/53200.*out of shared memory/, "$verb: the lock table is full");
-    is($stdout, '0', "$verb: nothing is half held");
+    like($stderr, qr/53200.*out of shared memory/, "$call: the lock table is full");
+    is($stdout, '0', "$call: nothing is half held");
 }
 is($node->safe_psql('postgres', q(SELECT interlock.try_lock_keys(array_agg('name ' || g)) FROM generate_series(1, 100) g)), 't', 'and it works again');
 is($node->safe_psql('postgres', q(DO $$ BEGIN

@@ -55,7 +55,7 @@ is(heard(q(SELECT interlock.unlock_row('page', '{"id": 1, "part": "a"}', 'dora')
       . qq({"table": "public.page", $key, "event": "locked", "holder": "bert"}), 'a free row is locked');
 is(heard(q(INSERT INTO page (id, part, lock_status, lock_by) VALUES (3, 'c', 1, 'anna'); SELECT interlock.delete_row('page', '{"id": 3, "part": "c"}', 'anna'))),
     qq({"table": "public.page", "key": {"id": 3, "part": "c"}, "event": "locked", "holder": "anna"}\n)
-      . qq({"table": "public.page", "key": {"id": 3, "part": "c"}, "event": "unlocked", "holder": "anna"}), 'deleted by the verb');
+      . qq({"table": "public.page", "key": {"id": 3, "part": "c"}, "event": "unlocked", "holder": "anna"}), 'deleted by the function');
 is(heard(q(BEGIN; SELECT interlock.set_holder('bert'); DELETE FROM page WHERE id = 1; COMMIT;)),
     qq({"table": "public.page", $key, "event": "unlocked", "holder": "bert"}), 'deleted by its holder');
 

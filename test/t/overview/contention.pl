@@ -111,7 +111,7 @@ counts('the statement of an ORM that hits no row cannot be counted', $doc, '', q
 counts('a refused blind update', $doc, 'versioning: calls 1 refusals 1 blind_updates 1', q(UPDATE doc SET body = 'x' WHERE id = 10)) if run(q(SELECT interlock.enable_versioning('doc', blind_updates => 'reject')));
 run(q(SELECT interlock.enable_versioning('doc')));
 counts('a change that is tried again', $doc, 'versioning: calls 3 conflicts 1 blind_updates 1 retries 1', q(SELECT interlock.update_with_retry('doc', 14, 'interferes(jsonb,jsonb)', '{}')));
-counts('the verbs as statements', $doc, 'versioning: calls 3 conflicts 1', 'SET interlock.direct_execution = off', q(SELECT interlock.versioned_update('doc', 11, 1, '{"body": "b"}')),
+counts('the functions as statements', $doc, 'versioning: calls 3 conflicts 1', 'SET interlock.direct_execution = off', q(SELECT interlock.versioned_update('doc', 11, 1, '{"body": "b"}')),
     q(SELECT interlock.try_versioned_update('doc', 11, 1, '{"body": "b"}')), q(SELECT interlock.assert_version('doc', 11, 2)));
 counts('no temporary table', "kind = 'versioning'", '', 'CREATE TEMP TABLE t (id int PRIMARY KEY)', q(SELECT interlock.enable_versioning('t')), 'INSERT INTO t VALUES (1)', q(SELECT interlock.versioned_update('t', 1, 1, '{}')));
 counts('turned off', "kind = 'versioning'", '', 'SET interlock.count_contention = off', q(SELECT interlock.versioned_update('doc', 11, 9, '{}')));
@@ -121,10 +121,10 @@ counts('turned off', "kind = 'versioning'", '', 'SET interlock.count_contention 
 my $moves = "rel = 'doc'::regclass AND kind = 'transitions'";
 counts('transitions: moved, moved before, not allowed', $moves, 'transitions: calls 4 refusals 3', q(SELECT interlock.transition('doc', 1, 'new', 'open')),
     q(SELECT interlock.transition('doc', 1, 'new', 'open')), q(SELECT interlock.transition('doc', 1, 'open', 'new')), q(SELECT outcome FROM interlock.try_transition('doc', 1, 'open', 'new')));
-counts('the verb as a statement', $moves, 'transitions: calls 1', 'SET interlock.direct_execution = off', q(SELECT interlock.transition('doc', 3, 'new', 'open')));
+counts('the function as a statement', $moves, 'transitions: calls 1', 'SET interlock.direct_execution = off', q(SELECT interlock.transition('doc', 3, 'new', 'open')));
 counts('a row that does not match', $moves, 'transitions: calls 1 conflicts 1', q(SELECT outcome FROM interlock.try_transition('doc', 1, 'open', 'done', match => '{"body": "never"}')));
 counts('plain statements that change the state', $moves, 'transitions: calls 2 refusals 1', q(UPDATE doc SET status = 'open' WHERE id = 2), q(UPDATE doc SET status = 'new' WHERE id = 2), q(UPDATE doc SET body = 'f' WHERE id = 2));
-counts('a verb of another concept that is refused', $moves, 'transitions: calls 1 refusals 1', q(SELECT interlock.versioned_update('doc', 12, 1, '{"status": "done"}')));
+counts('a function of another concept that is refused', $moves, 'transitions: calls 1 refusals 1', q(SELECT interlock.versioned_update('doc', 12, 1, '{"status": "done"}')));
 counts('a new row in another state', $moves, 'transitions: calls 1 refusals 1', q(INSERT INTO doc (id, status) VALUES (60, 'done')));
 
 # --- Markers --------------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ sub counts_wait
 }
 
 my $change = q(UPDATE doc SET body = body || 'z' WHERE id = 15 AND version = version);
-counts_wait('a verb that waits for a row', "$doc", 'versioning: calls 2 conflicts 1 blind_updates 1 waits 1', $change, q(SELECT interlock.try_versioned_update('doc', 15, 1, '{"body": "b"}')));
+counts_wait('a function that waits for a row', "$doc", 'versioning: calls 2 conflicts 1 blind_updates 1 waits 1', $change, q(SELECT interlock.try_versioned_update('doc', 15, 1, '{"body": "b"}')));
 counts_wait('a take that waits for what others may give back', $stock, 'escrow: calls 2 refusals 1 waits 1', q(SELECT interlock.adjust('stock', 2, 'pieces', -1)),
     q(SELECT interlock.try_adjust('stock', 2, 'pieces', -2, wait => '1 min')));
 counts_wait('a take that waits for the row, to load the counter', $stock, 'escrow: calls 1 waits 1', q(SELECT id FROM stock WHERE id = 3 FOR UPDATE),
@@ -231,7 +231,7 @@ counts_wait('select_for_update', "kind = 'select_for_update'", 'select_for_updat
     counts('one that is canceled', $stock, 'escrow: calls 1 waits 1', q(SET statement_timeout = '1 s'), q(SELECT interlock.try_adjust('stock', 4, 'pieces', -2, wait => null)));
     $other->query_safe('ROLLBACK');
     $other->query_safe('BEGIN; SELECT pieces FROM stock WHERE id = 4 FOR UPDATE');
-    counts('the wait of another verb is none of these', $stock, '', q(SET lock_timeout = '10 ms'), q(SELECT interlock.set_escrow('stock', 4, 'pieces', 2)));
+    counts('the wait of another function is none of these', $stock, '', q(SET lock_timeout = '10 ms'), q(SELECT interlock.set_escrow('stock', 4, 'pieces', 2)));
     $other->query_safe('ROLLBACK');
     $other->quit;
 }

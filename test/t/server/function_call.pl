@@ -1,4 +1,4 @@
-# The verbs called by the protocol's message for function calls, without a statement: what libpq's PQfn sends.
+# The functions called by the protocol's message for function calls, without a statement: what libpq's PQfn sends.
 
 use strict;
 use warnings;

@@ -70,7 +70,7 @@ $primary->stop('immediate');
 $standby->promote;
 wait_released($standby, 'released after promotion');
 
-# Without the preload the verbs work, and what cannot says so
+# Without the preload the functions work, and what cannot says so
 my $plain = PostgreSQL::Test::Cluster->new('plain');
 $plain->init;
 $plain->start;

@@ -115,9 +115,9 @@ is($node->safe_psql('postgres', $counts), '1|0', 'a blind update of what was wri
 $node->safe_psql('postgres', q{UPDATE doc SET body = 'sighted' WHERE id = 1 AND version <= 1000});
 $node->safe_psql('postgres', q{UPDATE doc SET body = 'blind' WHERE id = 1});
 is($node->safe_psql('postgres', $counts), '2|1', 'and one that overwrites what another transaction has just written');
-$node->safe_psql('postgres', q{SELECT interlock.versioned_update('doc', 2, (SELECT version FROM doc WHERE id = 2), '{"body": "by a verb"}')});
+$node->safe_psql('postgres', q{SELECT interlock.versioned_update('doc', 2, (SELECT version FROM doc WHERE id = 2), '{"body": "by a call"}')});
 $node->safe_psql('postgres', q{UPDATE doc SET body = 'blind' WHERE id = 2});
-is($node->safe_psql('postgres', $counts), '3|2', 'by a verb');
+is($node->safe_psql('postgres', $counts), '3|2', 'by a function');
 $node->safe_psql('postgres', q{BEGIN; SAVEPOINT a; UPDATE doc SET body = 'in a savepoint' WHERE id = 2 AND version <= 1000; RELEASE a; COMMIT});
 $node->safe_psql('postgres', q{BEGIN; UPDATE doc SET body = 'blind' WHERE id = 2; ROLLBACK});
 is($node->safe_psql('postgres', $counts), '4|3', 'in a savepoint; what is rolled back counts');
