@@ -50,7 +50,7 @@ await fresh('schema synchronization leaves an integer column and its default', a
     const { rows: [{ type }] } = await client.query(
         `SELECT format_type(atttypid, atttypmod) AS type FROM pg_attribute WHERE attrelid = 'note'::regclass AND attname = 'version'`);
     assert.equal(type, 'integer');
-    assert.deepEqual((await client.query('SELECT finding FROM interlock.advise() WHERE severity = 'broken'')).rows, []);
+    assert.deepEqual((await client.query(`SELECT finding FROM interlock.advise() WHERE severity = 'broken'`)).rows, []);
     assert.equal(typeof (await plain.findOneBy({ id: 1 })).version, 'number');
 });
 
@@ -76,7 +76,7 @@ await check('ORM-50: nor has it if it has made the table itself', async () => {
     await source.destroy();
     await client.query(`SELECT interlock.enable_versioning('draft'), interlock.enable_history('draft'), interlock.enable_marker('draft')`);
     assert.deepEqual(await schemaChanges([Draft]), []);
-    assert.deepEqual((await client.query('SELECT finding FROM interlock.advise() WHERE severity = 'broken'')).rows, []);
+    assert.deepEqual((await client.query(`SELECT finding FROM interlock.advise() WHERE severity = 'broken'`)).rows, []);
 });
 await check('ORM-50: without the default, or the index, it drops them', async () => {
     const columns = { id: { type: 'int', primary: true }, body: { type: 'text' }, version: { type: 'int', version: true } };
@@ -103,22 +103,22 @@ await check('ORM-50: the subscriber compares whatever table and key an entity ha
 });
 
 // The row, soft-removed already for recover(), as it was before another writer changed it.
-async function stale(repository, function) {
-    if (function === 'recover') await client.query('UPDATE note SET deleted = now() WHERE id = 1');
+async function stale(repository, method) {
+    if (method === 'recover') await client.query('UPDATE note SET deleted = now() WHERE id = 1');
     const note = await repository.findOne({ where: { id: 1 }, withDeleted: true });
     await client.query(`UPDATE note SET body = 'of another writer' WHERE id = 1`);
-    if (function === 'save') note.body = 'mine';
+    if (method === 'save') note.body = 'mine';
     return note;
 }
 
 await fresh('without the subscriber, save() of a stale entity is IL001', async () => {
     await refused(plain.save(await stale(plain, 'save')), 'IL001');
 });
-for (const function of ['softRemove', 'recover', 'remove']) {
-    await fresh(`${function}() of one succeeds`, async () => {
-        const note = await stale(plain, function);
+for (const method of ['softRemove', 'recover', 'remove']) {
+    await fresh(`${method}() of one succeeds`, async () => {
+        const note = await stale(plain, method);
         const { version } = await stored();
-        await plain[function](note);
+        await plain[method](note);
         assert.notEqual((await stored())?.version, version);
     });
 }
@@ -142,11 +142,11 @@ await fresh('and softRemove(), recover(), remove() work', async () => {
     await guarded.remove(note);
     assert.equal(await stored(), undefined);
 });
-for (const function of ['save', 'softRemove', 'recover', 'remove']) {
-    await fresh(`${function}() of a stale entity is IL001`, async () => {
-        const note = await stale(guarded, function);
+for (const method of ['save', 'softRemove', 'recover', 'remove']) {
+    await fresh(`${method}() of a stale entity is IL001`, async () => {
+        const note = await stale(guarded, method);
         const before = await stored();
-        await refused(guarded[function](note), 'IL001');
+        await refused(guarded[method](note), 'IL001');
         assert.deepEqual(await stored(), before);
     });
 }
@@ -185,11 +185,11 @@ await fresh('with blind updates refused none passes', async () => {
     assert.deepEqual(await saveAll(careless, asEntity), Array(8).fill('IL011'));
     assert.deepEqual(await stored(), { body: 'old', version: 1 });
 });
-for (const function of ['softRemove', 'recover', 'remove']) {
-    await fresh(`nor does ${function}()`, async () => {
+for (const method of ['softRemove', 'recover', 'remove']) {
+    await fresh(`nor does ${method}()`, async () => {
         const note = await plain.findOneBy({ id: 1 });
-        if (function === 'recover') await client.query('UPDATE note SET deleted = now() WHERE version = 1');
-        await refused(plain[function](note), 'IL011');
+        if (method === 'recover') await client.query('UPDATE note SET deleted = now() WHERE version = 1');
+        await refused(plain[method](note), 'IL011');
     });
 }
 await fresh('and with the subscriber one passes', async () => {
