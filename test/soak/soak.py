@@ -30,7 +30,7 @@ GROWTH, GROWTH_OF_FEW, FEW = 1024, 4096, 20_000
 # with a call. Each dropped table leaves some 1.5 kB in the caches of the server, and some calls create several tables.
 FIRST, MORE = 20, 100
 CONTEXTS_OF_CALL, BYTES_OF_CALL, CACHED_BYTES_OF_CALL = 0.5, 100, 20_000
-DDL = re.compile(r"\b(CREATE|DROP|ALTER)\b|interlock\.(enable|disable|define|require|configure|own|disown|guard|unguard)")
+DDL = re.compile(r"\b(CREATE|DROP|ALTER)\b|interlock\.(enable|disable|define|require|configure|own|disown|guard|unguard|(grant|revoke)_access)")
 sql = psycopg.connect("", autocommit=True).execute
 tests = failed = 0
 
@@ -128,7 +128,7 @@ def wal():
 def catalogs():
     """Their size."""
     return sql(
-        "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r'"
+        "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r'"
     ).fetchone()[0]
 
 
