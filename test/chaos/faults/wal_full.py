@@ -2,7 +2,7 @@
 
 import time
 
-from servers import fill
+from disks import fill
 
 ON = "server"
 

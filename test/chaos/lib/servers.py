@@ -18,7 +18,6 @@ import socket
 import subprocess
 import threading
 
-
 import psycopg
 
 from processes import children_of, command_of, send, state_of, wait_for
@@ -238,15 +237,3 @@ def free_ports(count):
     with contextlib.ExitStack() as sockets:
         found = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in found]
-
-
-def fill(directory):
-    """Fills its file system. Returns what empties it again."""
-    path = directory / "filled"
-    with open(path, "wb", buffering=0) as file:
-        with contextlib.suppress(OSError):
-            for size in (1 << 20, 1 << 12):
-                with contextlib.suppress(OSError):
-                    while True:
-                        file.write(b"\0" * size)
-    return path.unlink

@@ -28,8 +28,8 @@ import urllib.request
 import yaml
 
 from adjustable_clock import AdjustableClock, compile_clock
+from disks import fill
 from processes import children_of, command_of, send, state_of, wait_for
-from servers import fill
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/operations/high-availability.md"
@@ -39,18 +39,19 @@ NODES = ["node1", "node2", "node3"]
 
 
 @functools.cache
-def page():
-    return PAGE.read_text()
+def text_of(path):
+    return path.read_text()
 
 
-@functools.cache
-def callback():
-    return CALLBACK.read_text()
+def read_sources():
+    """Reads what the servers' user may not be able to read."""
+    for path in (PAGE, RELAY, CALLBACK):
+        text_of(path)
 
 
 def configuration():
     """The one of the page."""
-    return yaml.safe_load(re.search(r"^```yaml\n(.*?)^```$", page(), re.M | re.S)[1])
+    return yaml.safe_load(re.search(r"^```yaml\n(.*?)^```$", text_of(PAGE), re.M | re.S)[1])
 
 
 def bin_directory():
@@ -132,7 +133,9 @@ class Cluster:
         targets = [f"127.0.0.1:{self.port(node)}", self.api(node), self.etcd()]
         pairs = [f"{address}={target}" for address, target in zip(self.relayed(node), targets)]
         if not self.running(f"{node}/relay"):
-            self.spawn(f"{node}/relay", ["/usr/bin/python3", RELAY, f"{self.directory}/{node}", *pairs])
+            program = self.directory / "relay.py"
+            program.write_text(text_of(RELAY))
+            self.spawn(f"{node}/relay", ["/usr/bin/python3", program, f"{self.directory}/{node}", *pairs])
 
     def start_patroni(self, node):
         directory = self.directory / node
@@ -158,7 +161,7 @@ class Cluster:
         )
         if self.synchronous:
             program = directory / "end_grace"
-            program.write_text(callback())
+            program.write_text(text_of(CALLBACK))
             program.chmod(0o755)
             command = [str(program), self.api(node), f"user=postgres password={self.password}"]
             settings["postgresql"]["callbacks"]["on_role_change"] = shlex.join(command)
@@ -215,6 +218,9 @@ class Cluster:
     def server(self, node):
         return [child for pid in self.running(node, "data/postmaster.pid") for child in children_of(pid)]
 
+    def nodes_that_run(self):
+        return [node for node in NODES if self.patroni(node)]
+
     def processes(self, node):
         return self.patroni(node) + self.server(node)
 
@@ -260,20 +266,20 @@ class Cluster:
                 return answer["members"]
         return []
 
-    def is_ready(self, missing=False):
-        """Whether there is a primary, the others stream from it, and Patroni would let one of them take over."""
+    def is_ready(self):
+        """Whether there is a primary, the others that run stream from it, and Patroni would let one of them take over."""
         roles = sorted(member["role"] for member in self.members() if member["state"] in ("running", "streaming"))
-        wanted = ["leader", "replica", "sync_standby" if self.synchronous else "replica"]
-        if missing:
-            wanted.remove("replica")
+        wanted = ["leader", "replica", "replica"][: len(self.nodes_that_run())]
+        if self.synchronous and len(wanted) > 1:
+            wanted[-1] = "sync_standby"
         primary = self.primary()
         if roles != wanted or not primary:
             return False
         streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND application_name ~ '^node'"
         return self.psql(primary, streaming).stdout.strip() == str(len(wanted) - 1)
 
-    def wait_until_ready(self, missing=False):
-        wait_for(f"a primary with its standbys: see {self.directory}/*/log", lambda: self.is_ready(missing), 1)
+    def wait_until_ready(self):
+        wait_for(f"a primary with its standbys: see {self.directory}/*/log and {self.directory}/*/relay/log", self.is_ready, 1)
 
     def list(self):
         names = {"leader": "primary", "sync_standby": "synchronous standby", "replica": "standby"}
