@@ -33,7 +33,7 @@ class PlainNote(page.Base):
 
 def rows_of(connection):
     def rows(query, *values):
-        named = re.sub(r"\$(\d+)::(\w+\[\])", r"CAST(:p\1 AS \2)", query)     # as the page says
+        named = re.sub(r"\$(\d+)::([\w.]+(\[\])?)", r"CAST(:p\1 AS \2)", query)     # as the page says
         named = re.sub(r"\$(\d+)", r":p\1", named)
         result = connection.execute(text(named), {f"p{n}": value for n, value in enumerate(values, 1)})
         return result.fetchall() if result.returns_rows else []
