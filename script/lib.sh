@@ -96,7 +96,10 @@ need_packages() {
     note "installing ${missing[*]}"
     # A machine that has just started may install its updates meanwhile: wait for that.
     {
-        apt-get update || true
+        until apt-get update; do
+            grep -q 'Could not get lock' "${TMPDIR:-/tmp}/apt.$$.log" || break
+            sleep 5
+        done
         DEBIAN_FRONTEND=noninteractive apt-get install -y -o DPkg::Lock::Timeout=600 --no-install-recommends "${missing[@]}"
     } >"${TMPDIR:-/tmp}/apt.$$.log" 2>&1 || {
         show "${TMPDIR:-/tmp}/apt.$$.log" 20

@@ -94,7 +94,7 @@ static bool find_site_guard(CallSite* site, Oid table) {
         site->guard = find_guard(info, site->shape);
         if (site->guard == nullptr)
             refuse_call();
-        require_usable(rel, info, *site->guard);
+        require_foreign_key(rel, info, *site->guard);
         site->info = info;
     }
     relation_close(rel, NoLock);

@@ -101,8 +101,9 @@ KeyCast key_cast(Oid from, Oid to, Oid* function);
 // The guard of that parent over these columns. Null if there is none.
 const ChildGuard* find_guard(const TableInfo* info, const CallShape& shape);
 
-// Raises 55000 if the foreign key is gone, and 0A000 if Citus distributes the parent.
-void require_usable(Relation child, const TableInfo* info, const ChildGuard& guard);
+// Raises 55000 if the foreign key is gone. Raises 0A000 on a shard, whose foreign key leads to a
+// shard and not to the parent.
+void require_foreign_key(Relation child, const TableInfo* info, const ChildGuard& guard);
 
 // How many levels of tables a change of the table's rows moves: 0 for a table that is no child.
 // Raises 55000 above kMostLevels, which happens if the tables form a circle.

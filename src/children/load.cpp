@@ -212,14 +212,14 @@ const ChildGuard* find_guard(const TableInfo* info, const CallShape& shape) {
     return nullptr;
 }
 
-void require_usable(Relation child, const TableInfo* info, const ChildGuard& guard) {
+void require_foreign_key(Relation child, const TableInfo* info, const ChildGuard& guard) {
+    if (guard.has_key)
+        return;
     if (distribution_of(guard.parent) != Distribution::kNone) {
         Relation parent = table_open(guard.parent, AccessShareLock);
         require_distributable(parent, distribution_of(guard.parent), "guard_children");
         table_close(parent, NoLock);
     }
-    if (guard.has_key)
-        return;
     StringInfoData columns;
     initStringInfo(&columns);
     for (int i = 0; i < guard.count; i++)

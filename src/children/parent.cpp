@@ -6,6 +6,7 @@
 #include "marker/marker.h"
 #include "marker/trigger.h"
 #include "server/error.h"
+#include "table/mechanism.h"
 #include "table/restricted.h"
 #include "version/unseen.h"
 #include "version/version.h"
@@ -68,6 +69,7 @@ static bool open_parent(const ChangedParent& changed, LOCKMODE mode, Parent* par
     if (parent->rel == nullptr)
         return false;
     parent->info = table_info(parent->rel);
+    require_distributable(parent->rel, parent->info->distribution, "guard_children");
     by->has_marker = marker::marker_of(parent->info) != nullptr &&
                      trigger_fires(marker::marker_of(parent->info)->enabled);
     parent->column = column_to_write(parent->rel, parent->info);

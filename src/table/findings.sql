@@ -81,7 +81,7 @@ BEGIN ATOMIC
     HAVING count(*) > 1
        AND bool_or(t.tgparentid = 0) -- not those of a partitioned table alone, where they are found
     UNION ALL
-    SELECT DISTINCT t.tgrelid::regclass, 'broken', 'the partition is a foreign table, where no row can be checked: updates are refused',
+    SELECT DISTINCT t.tgrelid::regclass, 'broken', 'the partition is a foreign table, where no row can be checked: writes that fire its triggers are refused',
            'the owner of the table detaches the partition', t.mechanism
       FROM interlock_internal.list_own_triggers() t
       JOIN pg_class c ON c.oid = t.tgrelid AND c.relkind = 'f'
@@ -107,7 +107,8 @@ BEGIN ATOMIC
                           AND (t.kind <> 'transition_trigger' OR o.arguments[1] = t.arguments[1]));
 END;
 COMMENT ON FUNCTION interlock_internal.list_trigger_findings() IS
-'For advise and the view guards: triggers of the extension that are off, that stand twice on a table, or that a table which inherits lacks.';
+'For advise and the view guards: triggers of the extension that are off, that stand twice on a table, that a foreign partition has, or that a
+table which inherits lacks.';
 
 CREATE FUNCTION interlock_internal.list_late_trigger_findings(
     OUT rel regclass, OUT severity text, OUT finding text, OUT advice text, OUT mechanism text) RETURNS SETOF record

@@ -71,7 +71,7 @@ def break_it(cluster, directory, faults, tolerated, results):
             check_ended_graces(cluster, faults, results)
     finally:
         operations = load.stop()
-    cluster.wait_until_ready()
+    cluster.wait_until_ready(len(NODES))
     report(operations, stored(cluster.address(cluster.primary()), load.names()), windows, tolerated, results)
     logs = [log.read_text(errors="replace") for log in directory.glob("node*/log")]
     results.check(not any(CRASH.search(log) for log in logs), "no server crashed")

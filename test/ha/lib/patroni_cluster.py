@@ -109,7 +109,7 @@ class Cluster:
     def start(self):
         self.start_etcd()
         self.start_node()
-        self.wait_until_ready()
+        self.wait_until_ready(len(NODES))
         self.must("CREATE EXTENSION IF NOT EXISTS pg_interlock")
 
     def start_etcd(self):
@@ -133,7 +133,7 @@ class Cluster:
         targets = [f"127.0.0.1:{self.port(node)}", self.api(node), self.etcd()]
         pairs = [f"{address}={target}" for address, target in zip(self.relayed(node), targets)]
         if not self.running(f"{node}/relay"):
-            program = self.directory / "relay.py"
+            program = self.directory / node / "relay.py"
             program.write_text(text_of(RELAY))
             self.spawn(f"{node}/relay", ["/usr/bin/python3", program, f"{self.directory}/{node}", *pairs])
 
@@ -266,10 +266,10 @@ class Cluster:
                 return answer["members"]
         return []
 
-    def is_ready(self):
-        """Whether there is a primary, the others that run stream from it, and Patroni would let one of them take over."""
+    def is_ready(self, nodes):
+        """Whether there is a primary, the others of so many nodes stream from it, and Patroni would let one of them take over."""
         roles = sorted(member["role"] for member in self.members() if member["state"] in ("running", "streaming"))
-        wanted = ["leader", "replica", "replica"][: len(self.nodes_that_run())]
+        wanted = ["leader", "replica", "replica"][:nodes]
         if self.synchronous and len(wanted) > 1:
             wanted[-1] = "sync_standby"
         primary = self.primary()
@@ -278,8 +278,9 @@ class Cluster:
         streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND application_name ~ '^node'"
         return self.psql(primary, streaming).stdout.strip() == str(len(wanted) - 1)
 
-    def wait_until_ready(self):
-        wait_for(f"a primary with its standbys: see {self.directory}/*/log and {self.directory}/*/relay/log", self.is_ready, 1)
+    def wait_until_ready(self, nodes):
+        logs = f"{self.directory}/*/log and {self.directory}/*/relay/log"
+        wait_for(f"a primary with its standbys: see {logs}", lambda: self.is_ready(nodes), 1)
 
     def list(self):
         names = {"leader": "primary", "sync_standby": "synchronous standby", "replica": "standby"}

@@ -95,6 +95,10 @@ sql('CREATE TABLE parent (id int PRIMARY KEY)', 'CREATE TABLE line (id int PRIMA
     q(SELECT interlock.enable_versioning('parent'), interlock.guard_children('line', 'parent')),
     'INSERT INTO parent VALUES (1)', q(SELECT distribute('parent', 'n', 't')));
 refused('INSERT INTO line VALUES (1, 1)', 'guard_children');
+sql('CREATE TABLE parent_102020 (LIKE parent INCLUDING ALL)', 'INSERT INTO parent_102020 TABLE parent',
+    'ALTER TABLE line DROP CONSTRAINT line_parent_fkey, ADD FOREIGN KEY (parent) REFERENCES parent_102020');
+refused('INSERT INTO line VALUES (1, 1)', 'guard_children'); # as in a shard
+sql('ALTER TABLE line DROP CONSTRAINT line_parent_fkey, ADD FOREIGN KEY (parent) REFERENCES parent', 'DROP TABLE parent_102020');
 is(sql(q(SELECT finding FROM interlock.advise('line') WHERE finding ~ 'Citus')),
     'its rows are children of table parent, which Citus distributes: writes are refused', 'advise names such a parent');
 sql(q(SELECT interlock.unguard_children('line', 'parent')), 'INSERT INTO line VALUES (1, 1)');
@@ -175,7 +179,7 @@ sql('INSERT INTO split VALUES (11)');
 like(message('UPDATE split SET state = $$b$$'), qr/function "version_trigger" cannot be called for "split_2", which is not a table/,
     'updates of one that was created later are refused');
 is(sql(q(SELECT rel, severity, finding FROM interlock.advise() WHERE finding ~ 'foreign')),
-    'split_2|broken|the partition is a foreign table, where no row can be checked: updates are refused', 'and advise names it');
+    'split_2|broken|the partition is a foreign table, where no row can be checked: writes that fire its triggers are refused', 'and advise names it');
 
 $node->stop;
 done_testing();
