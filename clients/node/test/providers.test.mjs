@@ -81,16 +81,18 @@ test('redlock: using extends the lock, and tells the routine when it is lost', a
         const redlock = new Redlock(pool, { retryDelay: 50, retryCount: -1 });
         const name = fresh('used');
         const end = () => value('SELECT expires_at::text FROM interlock.leases WHERE key = $1', name);
-        let done = false;
-        const result = redlock.using([name], 2000, async (signal) => {
+        let begin, done = false;
+        const begun = new Promise((resolve) => { begin = resolve; });
+        const result = redlock.using([name], 10_000, { automaticExtensionThreshold: 9000 }, async (signal) => {
+            begin();
             const first = await end();
             await eventually(async () => await end() !== first);
             assert.equal(signal.aborted, false);
             done = true;
             return 7;
         });
-        await eventually(async () => await end() !== undefined);
-        assert.equal(await redlock.using([name], 2000, async () => done), true); // it has waited
+        await begun;
+        assert.equal(await redlock.using([name], 10_000, async () => done), true); // it has waited
         assert.equal(await result, 7);
         await redlock.using([name], 2000, { automaticExtensionThreshold: 1500 }, async (signal) => {
             await value(`SELECT interlock.break_lease($1, 'test')`, name);
