@@ -121,7 +121,7 @@ documents() {
     say "later $held documents are held; the sweeper released $(ask 'SELECT count(*) FROM late'), at worst" \
         "$(ask "SELECT coalesce(round(extract(epoch FROM max(by)) * 1000), 0) FROM late") ms after the deadline"
     row "documents stuck" "$without of 40" "$held"
-    row "edits written over" "$lost_edits" "$edits"
+    row "edits overwritten" "$lost_edits" "$edits"
 }
 
 bank() {
@@ -218,7 +218,7 @@ reports() {
         SELECT round(extract(epoch FROM min(made.at) - accident.at) * 1000)
         FROM made JOIN accident USING (tick) WHERE signal = 'KILL' GROUP BY accident.at") ms later, when its lease had expired"
     row "reports made twice" "$without of $ticks" "$(ask "$twice")"
-    row "reports written over by older" "$overwritten" "$(ask "$older")"
+    row "reports replaced by older ones" "$overwritten" "$(ask "$older")"
     lose "$(ask "SELECT $ticks - count(DISTINCT tick) FROM made")"
     local asleep=$(ask "SELECT count(worker) FROM accident WHERE signal = 'STOP'")
     lose $((refused < asleep ? asleep - refused : 0))
@@ -232,16 +232,16 @@ parts() {
     new_database parts
     load parts_without -T $(((SECONDS_EACH + 2) / 3))
     local without=$(ask "$imports") without_lost=$(ask "$lost")
-    say "without, a lock for each name: $(ask "$siblings") times a thumbnail and a search entry were made side by side," \
-        "$without times an import ran beside one; $without_lost are lost"
+    say "without, a lock for each name: $(ask "$siblings") times a thumbnail and a search entry were made at the same time," \
+        "$without times an import ran while a part was made; $without_lost parts are lost"
 
     new_database parts "SELECT 1"
     load parts_with -T $(((SECONDS_EACH + 2) / 3))
     local with=$(ask "$imports")
-    say "with leases on paths: $(ask "$siblings") times side by side, $with times an import beside one, of" \
-        "$(ask "SELECT count(*) FROM work WHERE part = 'product:7'") imports; $(ask "$lost") are lost"
-    row "imports beside a part" "$without" "$with"
-    row "parts lost" "$without_lost" "$(ask "$lost")"
+    say "with leases on paths: $(ask "$siblings") times two parts were made at the same time, $with times an import ran while a part was made, of" \
+        "$(ask "SELECT count(*) FROM work WHERE part = 'product:7'") imports; $(ask "$lost") parts are lost"
+    row "imports while a part was made" "$without" "$with"
+    row "parts of products lost" "$without_lost" "$(ask "$lost")"
 }
 
 crash() {
@@ -293,8 +293,8 @@ cms() {
     say "of $(ask "$numbers") saves $(ask "$lost") are lost; $(ask "SELECT coalesce(sum(row_count), 0) FROM interlock.skipped_writes") times a worker would have written" \
         "an old value over what another had saved"
     row "descriptions lost" "$descriptions" "$(ask "SELECT descriptions FROM lost")"
-    row "thumbnails and so on lost" "$others" "$(ask "SELECT others FROM lost")"
-    row "versions of one edit too many" "$((versions - 1))" "$((kept - 1))"
+    row "other columns lost" "$others" "$(ask "SELECT others FROM lost")"
+    row "extra versions of one edit" "$((versions - 1))" "$((kept - 1))"
 }
 
 claim_rows() {
@@ -390,14 +390,14 @@ children() {
     new_database children
     load children
     local without=$(ask "$wrong") saves=$(ask "$totals")
-    say "without: $saves totals were saved, $without of them fit neither the lines before nor those after"
+    say "without: $saves totals were saved, $without of them match neither the lines before nor the lines after"
 
     new_database children "SELECT interlock.enable_versioning('doc'), interlock.guard_children('line', 'doc')"
     load children
     local with=$(ask "$wrong")
-    say "with guard_children: $(ask "$totals") totals were saved, $with of them do not fit;" \
+    say "with guard_children: $(ask "$totals") totals were saved, $with of them are wrong;" \
         "the version of the documents has moved $(ask "SELECT sum(version - 1) FROM doc") times"
-    row "totals that do not fit" "$without of $saves" "$with"
+    row "totals saved that are wrong" "$without of $saves" "$with"
 }
 
 flash_sale() {
@@ -422,7 +422,7 @@ flash_sale() {
     local left=$(ask "SELECT interlock.escrow_value('item', 7, 'stock')") sold=$(ask "$numbers")
     say "with adjust, all of them pay at the same time: $sold sold, in $(ask "$took") ms, $left left;" \
         "$(ask "SELECT count(*) FROM sold_out") buyers learned that it is sold out"
-    row "pieces sold that were not there" "$without of $orders" "$(ask "$oversold")"
+    row "pieces sold, not in stock" "$without of $orders" "$(ask "$oversold")"
     lose "$(ask "SELECT abs(100 - $left - $sold)")"
 }
 
