@@ -86,7 +86,7 @@ seconds_since() {
 
 # need_packages NAME...: installs the packages that are not there yet.
 need_packages() {
-    local missing=() name
+    local missing=() name log=${TMPDIR:-/tmp}/apt.$$.log
     for name; do
         dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null | grep -qx installed ||
             missing+=("$name")
@@ -94,19 +94,26 @@ need_packages() {
     [ ${#missing[@]} -eq 0 ] && return
     [ "$(id -u)" = 0 ] || die "please install as root: apt-get install ${missing[*]}"
     note "installing ${missing[*]}"
-    # A machine that has just started may install its updates meanwhile: wait for that.
     {
-        until apt-get update; do
-            grep -q 'Could not get lock' "${TMPDIR:-/tmp}/apt.$$.log" || break
-            sleep 5
-        done
+        update_lists || true
         DEBIAN_FRONTEND=noninteractive apt-get install -y -o DPkg::Lock::Timeout=600 --no-install-recommends "${missing[@]}"
-    } >"${TMPDIR:-/tmp}/apt.$$.log" 2>&1 || {
-        show "${TMPDIR:-/tmp}/apt.$$.log" 20
-        rm -f "${TMPDIR:-/tmp}/apt.$$.log"
+    } >"$log" 2>&1 || {
+        show "$log" 20
+        rm -f "$log"
         die "could not install ${missing[*]}"
     }
-    rm -f "${TMPDIR:-/tmp}/apt.$$.log"
+    rm -f "$log"
+}
+
+# update_lists: of the packages that there are. A machine that has just started may update them itself: then it waits, for ten minutes.
+update_lists() {
+    local said tries
+    for tries in {1..120}; do
+        if said=$(LC_ALL=C apt-get update 2>&1); then break; fi
+        echo "$said"
+        [[ $said == *"Could not get lock"* && $tries -lt 120 ]] || return 1
+        sleep 5
+    done
 }
 
 # unpack_package DIR NAME: the package, and what it needs that is not
@@ -115,7 +122,7 @@ unpack_package() {
     local file fetch=(apt-get install --yes --no-install-recommends --download-only
         -o "Dir::Cache::archives=$1" "$2")
     mkdir -p "$1/partial"
-    "${fetch[@]}" || { apt-get update && "${fetch[@]}"; } || return
+    "${fetch[@]}" || { update_lists && "${fetch[@]}"; } || return
     for file in "$1"/*.deb; do dpkg -x "$file" "$1" || return; done
 }
 
