@@ -58,7 +58,7 @@ const char* current_holder() {
     return holder_setting != nullptr && holder_setting[0] != '\0' ? holder_setting : nullptr;
 }
 
-void run_as_function(const WritingFunction& function, void (*body)(void* closure), void* closure) {
+void run_marker_call(const WritingFunction& function, void (*body)(void* closure), void* closure) {
     const auto& call = static_cast<const MarkerCall&>(function);
     with_settings([&] {
         (void)set_config_option("interlock.holder", call.holder, PGC_INTERNAL, PGC_S_SESSION,

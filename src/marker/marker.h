@@ -153,7 +153,7 @@ const char* check_holder(const char* holder, const char* argument = "holder");
 // row or rolled back. So the trigger decides, which runs after the wait. It computes the deadline.
 // If the marker has expired by then it skips the row, as if the statement had not found it.
 enum class MarkerAction : uint8 { kLock, kTouch, kHandOver, kRelease, kForce, kTakeOver };
-struct MarkerCall : WritingFunction { // whose `run` is run_as_function
+struct MarkerCall : WritingFunction { // whose `run` is run_marker_call
     MarkerAction action;
     Oid root;            // the table of the marker
     const char* holder;  // for whom the function writes
@@ -167,7 +167,7 @@ struct MarkerCall : WritingFunction { // whose `run` is run_as_function
 
 // Runs body(), which runs the function's statement, with the function's holder as the current
 // holder.
-void run_as_function(const WritingFunction& function, void (*body)(void* closure), void* closure);
+void run_marker_call(const WritingFunction& function, void (*body)(void* closure), void* closure);
 
 // The call whose own statement has fired the running trigger, on a table with this marker. Null for
 // any other write, also for a write by a trigger of that row.

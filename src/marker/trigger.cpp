@@ -70,7 +70,7 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
 }
 
 static const MarkerCall* call_of(const RowChange& change) {
-    return change.function != nullptr && change.function->run == run_as_function
+    return change.function != nullptr && change.function->run == run_marker_call
                ? static_cast<const MarkerCall*>(change.function)
                : nullptr;
 }

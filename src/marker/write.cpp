@@ -7,7 +7,7 @@ namespace interlock::marker {
 
 static MarkerCall marker_call(const MarkedRow& row, MarkerAction action, int64 ttl) {
     MarkerCall result = {};
-    result.run = run_as_function;
+    result.run = run_marker_call;
     result.action = action;
     result.root = row.marker->root;
     result.holder = result.held_by = row.holder;
