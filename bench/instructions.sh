@@ -4,8 +4,8 @@
 #   counted NAME LINE...          a load for pgbench; :id is a row that no other load has written, :n counts from 1
 #   before NAME QUERY             what it needs, of the rows named id in the table of rows. Its answer is an expression of pgbench:
 #                                 :proof, the token of :id, which is the :n-th row
-#   cost NAME LOAD HAND WRITES    measures a function beside the same by hand (- for none); WRITES is 1 for a function that writes a row.
-#                                 With --against COMMIT beside the same function of that commit
+#   cost NAME LOAD HAND WRITES    measures a function, and the same in plain SQL (- for none); WRITES is 1 for a function that writes a row.
+#                                 With --against COMMIT, and the same function of that commit
 #
 # The server runs in valgrind's callgrind, which counts from the first mark on. Between two marks a load runs FEW times, and
 # then MANY times: the difference is what MANY - FEW of them cost, and has nothing of the start of the session in it.

@@ -1,4 +1,4 @@
-# lines.sh: the functions against statements by hand and against PL/pgSQL. To be sourced by script/bench.
+# lines.sh: the functions against plain SQL and against PL/pgSQL. To be sourced by script/bench.
 
 set_up_lines() {
     progress "filling tables"
@@ -15,7 +15,7 @@ set_up_lines() {
     write_key_loads
     write_idempotency_loads
     write hand_transition "UPDATE plain SET status = 'a' WHERE id = :id AND status = 'a';"
-    write verb_transition "SELECT (interlock.try_transition('machine', :id, 'a', 'a')).outcome;"
+    write call_transition "SELECT (interlock.try_transition('machine', :id, 'a', 'a')).outcome;"
     write own_transition "SELECT own.try_transition(:id, 'a', 'a');"
 }
 
@@ -34,30 +34,30 @@ lines() {
         "UPDATE without a trigger" update_plain - "a trigger in PL/pgSQL" update_own_owned -
     line "$1" "UPDATE with history" update_recorded \
         "UPDATE without a trigger" update_plain - "a trigger in PL/pgSQL" update_own_recorded -
-    line "$1" "versioned_update, three columns" verb_update \
+    line "$1" "versioned_update, three columns" call_update \
         "the same UPDATE ... AND version" hand_update 1.0 \
         "PL/pgSQL for this table" own_update - "PL/pgSQL for any table" own_update_any -
-    line "$1" "try_versioned_update, three columns" verb_try_update \
-        "the same UPDATE ... AND version" hand_update - "versioned_update" verb_update -
-    line "$1" "versioned_update_many, 1,000 rows" verb_batch \
-        "1,000 single calls in one transaction" verb_singles 5 \
-        "1,000 single calls in one statement" verb_singles_inside - \
+    line "$1" "try_versioned_update, three columns" call_try_update \
+        "the same UPDATE ... AND version" hand_update - "versioned_update" call_update -
+    line "$1" "versioned_update_many, 1,000 rows" call_batch \
+        "1,000 single calls in one transaction" call_singles 5 \
+        "1,000 single calls in one statement" call_singles_inside - \
         "one UPDATE of all by hand" hand_batch - "PL/pgSQL, one UPDATE" own_batch -
-    line "$1" "versioned_update of values that are stored" verb_same \
+    line "$1" "versioned_update of values that are stored" call_same \
         "UPDATE ... WHERE ... IS DISTINCT FROM" hand_same 0.9
-    line "$1" "versioned_update_many of 1,000 rows that are stored" verb_same_batch \
+    line "$1" "versioned_update_many of 1,000 rows that are stored" call_same_batch \
         "one UPDATE of all WHERE ... IS DISTINCT FROM" hand_same_batch 0.9
-    line "$1" "lock_row + save_row" verb_marked_lock \
+    line "$1" "lock_row + save_row" call_marked_lock \
         "two UPDATEs by hand, no deadline" hand_lock 0.8 \
         "two UPDATEs by hand, deadline and index" hand_deadline_lock 0.95 \
         "PL/pgSQL, with a deadline, enforced" own_lock -
-    line "$1" "lock_row + save_row, sweep_index => false" verb_unswept_lock \
+    line "$1" "lock_row + save_row, sweep_index => false" call_unswept_lock \
         "two UPDATEs by hand, no deadline" hand_lock 0.95
-    line "$1" "claim_rows, one row" verb_claim \
+    line "$1" "claim_rows, one row" call_claim \
         "UPDATE ... SKIP LOCKED by hand, deadline and index" hand_claim 0.85
-    line "$1" "claim_rows, ten rows" verb_claim_ten \
+    line "$1" "claim_rows, ten rows" call_claim_ten \
         "UPDATE ... SKIP LOCKED by hand, deadline and index" hand_claim_ten 0.9
-    line "$1" "claim_rows + save_row" verb_claim_save \
+    line "$1" "claim_rows + save_row" call_claim_save \
         "two UPDATEs by hand, the first with SKIP LOCKED" hand_claim_save 0.8
     line "$1" "acquire_lease + release_lease" lease \
         "two empty C functions" empty 0.8 "PL/pgSQL on a table" own_lease -
@@ -75,10 +75,10 @@ lines() {
         "two pg_advisory_xact_lock" advisory_locks - "PL/pgSQL in order of the hash" own_keys -
     line "$1" "select_for_update, ten rows" select_for_update \
         "SELECT ... ORDER BY ... FOR UPDATE" hand_rows - "PL/pgSQL" own_rows -
-    line "$1" "idempotency claim + complete" verb_idempotency \
+    line "$1" "idempotency claim + complete" call_idempotency \
         "INSERT ON CONFLICT + UPDATE" hand_idempotency 0.85 \
         "the same with token, deadline and expiry" full_idempotency 0.95 "PL/pgSQL with hash, token, takeover" own_idempotency -
-    line "$1" "try_transition" verb_transition \
+    line "$1" "try_transition" call_transition \
         "UPDATE ... AND status" hand_transition - "PL/pgSQL, enforced by a trigger" own_transition -
 }
 
@@ -106,9 +106,9 @@ write_version_loads() {
     local values="a = 1, b = 'y', c = 2.5" changes='{"a": 1, "b": "y", "c": 2.5}'
     write hand_update "SELECT version FROM plain WHERE id = :id \\gset" \
         "UPDATE plain SET $values, version = version + 1 WHERE id = :id AND version = :version RETURNING version;"
-    write verb_update "SELECT version FROM versioned WHERE id = :id \\gset" \
+    write call_update "SELECT version FROM versioned WHERE id = :id \\gset" \
         "SELECT interlock.versioned_update('versioned', :id, :version, '$changes');"
-    write verb_try_update "SELECT version FROM versioned WHERE id = :id \\gset" \
+    write call_try_update "SELECT version FROM versioned WHERE id = :id \\gset" \
         "SELECT (interlock.try_versioned_update('versioned', :id, :version, '$changes')).version;"
     write own_update "SELECT version FROM own.versioned WHERE id = :id \\gset" \
         "SELECT own.try_versioned_update(:id, :version, 1, 'y', 2.5);"
@@ -119,18 +119,18 @@ write_version_loads() {
 # A thousand rows of each client's own, so that nothing conflicts; a division by zero tells of rows that were not updated.
 # The array of updates is read from text in the statement, and that time counts, as if the client had sent it.
 write_batch_loads() {
-    LONG+=([verb_batch]=1 [verb_singles]=1 [verb_singles_inside]=1 [own_batch]=1 [hand_batch]=1)
+    LONG+=([call_batch]=1 [call_singles]=1 [call_singles_inside]=1 [own_batch]=1 [hand_batch]=1)
     local values="a = 1, b = 'y', c = 2.5" changes='{"a": 1, "b": "y", "c": 2.5}' first='\set first :client_id * 1000 + 1'
     local rows="generate_series(:first, :first + 999) g" updates i
     updates="(SELECT replace(updates, '%', (:version)::text)::jsonb FROM sent WHERE client = :client_id)"
-    write verb_batch "$first" "SELECT version FROM batch WHERE id = :first \\gset" \
+    write call_batch "$first" "SELECT version FROM batch WHERE id = :first \\gset" \
         "SELECT 1 / (count(*) = 1000)::int FROM interlock.versioned_update_many('batch', $updates) WHERE outcome = 'updated';"
-    write verb_singles "$first" "SELECT version FROM batch WHERE id = :first \\gset" "BEGIN;"
+    write call_singles "$first" "SELECT version FROM batch WHERE id = :first \\gset" "BEGIN;"
     for ((i = 0; i < 1000; i++)); do
         echo "SELECT interlock.versioned_update('batch', :first + $i, :version, '$changes');"
-    done >>"$LOADS/verb_singles.load"
-    echo "COMMIT;" >>"$LOADS/verb_singles.load"
-    write verb_singles_inside "$first" "SELECT version FROM batch WHERE id = :first \\gset" \
+    done >>"$LOADS/call_singles.load"
+    echo "COMMIT;" >>"$LOADS/call_singles.load"
+    write call_singles_inside "$first" "SELECT version FROM batch WHERE id = :first \\gset" \
         "SELECT count(interlock.versioned_update('batch', g, :version, '$changes')) FROM $rows;"
     write own_batch "$first" "SELECT version FROM own.batch WHERE id = :first \\gset" \
         "SELECT 1 / (count(*) = 1000)::int FROM own.versioned_update_many($updates) WHERE outcome = 'updated';"
@@ -140,13 +140,13 @@ write_batch_loads() {
 
 # Rows that are imported again. Nothing is written, so all clients may have the same rows. Both sides read the same text.
 write_import_loads() {
-    LONG+=([verb_same_batch]=1 [hand_same_batch]=1)
+    LONG+=([call_same_batch]=1 [hand_same_batch]=1)
     local id='\set id random(1, 64000)' client='\set client random(0, 62)'
     local updates="(SELECT replace(updates, '%', '1')::jsonb FROM sent WHERE client = :client)"
-    write verb_same "$id" "SELECT interlock.versioned_update('kept', :id, 1, '{\"a\": 1, \"b\": \"y\", \"c\": 2.5}');"
+    write call_same "$id" "SELECT interlock.versioned_update('kept', :id, 1, '{\"a\": 1, \"b\": \"y\", \"c\": 2.5}');"
     write hand_same "$id" "UPDATE hand_kept SET a = 1, b = 'y', c = 2.5, version = version + 1
 WHERE id = :id AND (a, b, c) IS DISTINCT FROM (1, 'y', 2.5) RETURNING version;"
-    write verb_same_batch "$client" \
+    write call_same_batch "$client" \
         "SELECT 1 / (count(*) = 1000)::int FROM interlock.versioned_update_many('kept', $updates) WHERE outcome = 'unchanged';"
     write hand_same_batch "$client" "UPDATE hand_kept k SET a = r.a, b = r.b, c = r.c, version = k.version + 1
         FROM jsonb_array_elements($updates) u, jsonb_to_record(u->'changes') r (a int, b text, c numeric)
@@ -164,7 +164,7 @@ write_marker_loads() {
         "UPDATE hand_marked SET lock_status = 1, lock_by = 'me', lock_time = now(), lock_until = now() + '5 min' WHERE id = :id AND (lock_status = 0 OR lock_until <= now()) RETURNING true AS ok \\gset" "\\if :ok" \
         "UPDATE hand_marked SET b = 'y', lock_status = 0, lock_by = NULL, lock_time = NULL, lock_until = NULL WHERE $held AND lock_until > now();" "\\endif"
     for table in marked unswept; do
-        write verb_${table}_lock "SELECT (interlock.lock_row('$table', :id, 'me')).locked AS ok \\gset" "\\if :ok" \
+        write call_${table}_lock "SELECT (interlock.lock_row('$table', :id, 'me')).locked AS ok \\gset" "\\if :ok" \
             "SELECT interlock.save_row('$table', :id, 'me', '{\"b\": \"y\"}');" "\\endif"
     done
     write own_lock "SELECT own.lock_row(:id, 'me') AS ok \\gset" "\\if :ok" "SELECT own.save_row(:id, 'me', 'y');" "\\endif"
@@ -180,11 +180,11 @@ write_claim_loads() {
     for rows in 1 10; do
         name=$([ "$rows" = 1 ] || echo _ten)
         write "hand_claim$name" "$(of_rows "$hand" "$rows" '1 microsecond');"
-        write "verb_claim$name" "$(of_rows "SELECT current, expires_at $call" "$rows" '1 microsecond');"
+        write "call_claim$name" "$(of_rows "SELECT current, expires_at $call" "$rows" '1 microsecond');"
     done
     write hand_claim_save "$place" "$(of_rows "$hand" 1 '5 min') \\gset" \
         "UPDATE hand_queue SET place = :place, lock_status = 0, lock_by = NULL, lock_time = NULL, lock_until = NULL WHERE id = :id AND lock_by = 'me' AND lock_until > now();"
-    write verb_claim_save "$place" "$(of_rows "SELECT (current->>'id')::int AS id $call" 1 '5 min') \\gset" \
+    write call_claim_save "$place" "$(of_rows "SELECT (current->>'id')::int AS id $call" 1 '5 min') \\gset" \
         "SELECT interlock.save_row('queue', :id, 'me', jsonb_build_object('place', :place::int));"
 }
 
@@ -226,7 +226,7 @@ write_idempotency_loads() {
     write full_idempotency "$next" \
         "INSERT INTO full_keys (scope, key, request_hash, claimed_at, deadline, expires_at) VALUES ('pay', $key, sha256(convert_to($body, 'UTF8')), now(), now() + '1 min', now() + '1 day') ON CONFLICT DO NOTHING RETURNING token \\gset" \
         "UPDATE full_keys SET status = 'completed', response = $answer, finished_at = now() WHERE scope = 'pay' AND key = $key AND token = :token AND status = 'pending';"
-    write verb_idempotency "$next" \
+    write call_idempotency "$next" \
         "SELECT (interlock.idempotency_claim('pay', $key, $body::jsonb)).token \\gset" \
         "SELECT interlock.idempotency_complete('pay', $key, :token, $answer);"
     write own_idempotency "$next" \

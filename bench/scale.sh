@@ -87,11 +87,11 @@ middle() { printf '%s\n' "$@" | sort -n | awk '{v[NR] = $1} END {print v[int((NR
 # Beside the same by hand: a larger table is slower for everybody, as less of it is in the caches.
 scale_rows() {
     local rows
-    write row_verb_update "\\set id random(1, :rows)" "SELECT version FROM big_versioned WHERE id = :id \\gset" \
+    write row_call_update "\\set id random(1, :rows)" "SELECT version FROM big_versioned WHERE id = :id \\gset" \
         "SELECT interlock.versioned_update('big_versioned', :id, :version, '{\"a\": 1, \"b\": \"y\", \"c\": 2.5}');"
     write row_hand_update "\\set id random(1, :rows)" "SELECT version FROM big_plain WHERE id = :id \\gset" \
         "UPDATE big_plain SET a = 1, b = 'y', c = 2.5, version = version + 1 WHERE id = :id AND version = :version RETURNING version;"
-    write row_verb_lock "\\set id random(1, :rows)" "SELECT (interlock.lock_row('big_marked', :id, 'me')).locked;" \
+    write row_call_lock "\\set id random(1, :rows)" "SELECT (interlock.lock_row('big_marked', :id, 'me')).locked;" \
         "SELECT interlock.save_row('big_marked', :id, 'me', '{\"b\": \"y\"}');"
     write row_hand_lock "\\set id random(1, :rows)" \
         "UPDATE big_plain SET lock_status = 1, lock_by = 'me', lock_time = now() WHERE id = :id AND lock_status = 0;" \
@@ -100,8 +100,8 @@ scale_rows() {
         progress "filling tables of $rows rows"
         fill_tables "$rows"
         sed -i "s/random(1, [^)]*)/random(1, $rows)/" "$LOADS"/row_*.load
-        scale_loads rows "$rows" 1 us "versioned_update, three columns" row_verb_update "the same by hand" row_hand_update \
-            "lock_row + save_row" row_verb_lock "two UPDATEs by hand" row_hand_lock
+        scale_loads rows "$rows" 1 us "versioned_update, three columns" row_call_update "the same by hand" row_hand_update \
+            "lock_row + save_row" row_call_lock "two UPDATEs by hand" row_hand_lock
     done
     psql -qX -c "DROP TABLE big_plain, big_versioned, big_marked"
     scale_table rows "Rows: one client, time of a call" "rows in the table"
@@ -173,8 +173,8 @@ scale_clients() {
     write lease "$key" "SELECT (interlock.acquire_lease(:key, '30 s')).token \\gset" "SELECT interlock.release_lease(:key, :token);"
     write_key_loads
     for clients in $CLIENT_COUNTS; do
-        scale_loads clients "$clients" "$clients" /s "versioned_update, three columns" verb_update "the same by hand" hand_update \
-            "lock_row + save_row" verb_marked_lock "two UPDATEs by hand" hand_lock \
+        scale_loads clients "$clients" "$clients" /s "versioned_update, three columns" call_update "the same by hand" hand_update \
+            "lock_row + save_row" call_marked_lock "two UPDATEs by hand" hand_lock \
             "acquire_lease + release_lease" lease "lock_key" key_lock "pg_try_advisory_xact_lock of a text" text_lock
     done
     scale_table clients "Clients: all of them together, each with rows and keys of its own choice" clients
@@ -184,7 +184,7 @@ scale_clients() {
 scale_hot() {
     local clients
     write hot_retry "SELECT (interlock.update_with_retry('versioned', 1, 'add_one(jsonb, jsonb)', max_retries => 1000)).outcome;"
-    write hot_verb "SELECT version FROM versioned WHERE id = 2 \\gset" \
+    write hot_call "SELECT version FROM versioned WHERE id = 2 \\gset" \
         "SELECT (interlock.try_versioned_update('versioned', 2, :version, '{\"a\": 1}')).outcome;"
     write hot_hand "SELECT version FROM plain WHERE id = 2 \\gset" \
         "UPDATE plain SET a = 1, version = version + 1 WHERE id = 2 AND version = :version;"
@@ -194,7 +194,7 @@ scale_hot() {
     write hot_lease "SELECT (interlock.acquire_lease('hot', '30 s', wait => '30 s')).token \\gset" "SELECT interlock.release_lease('hot', :token);"
     for clients in 1 "$CROWD"; do
         scale_loads "hot row" "$clients" "$clients" /s "update_with_retry of one row" hot_retry "UPDATE a = a + 1 of one row, by hand" hot_increment
-        scale_updates "$clients" versioned hot_verb "read + versioned_update of one row"
+        scale_updates "$clients" versioned hot_call "read + versioned_update of one row"
         scale_updates "$clients" plain hot_hand "read + UPDATE ... AND version, by hand"
         scale_loads "hot row" "$clients" "$clients" /s "lock_key of one key" hot_key "pg_advisory_xact_lock of one key" hot_advisory \
             "acquire_lease + release_lease of one key, waiting" hot_lease
