@@ -113,7 +113,7 @@ def _():
         equal(page.row(cursor, update, version)["version"], 3)
 
 
-@check("an upsert by hand is IL011, the function is not")
+@check("an upsert in plain SQL raises IL011, versioned_upsert does not")
 def _():
     blind = "INSERT INTO note (id, body) OVERRIDING SYSTEM VALUE VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET body = excluded.body"
     equal(refused(psycopg2.Error, rows, blind).diag.sqlstate, "IL011")

@@ -72,7 +72,7 @@ SELECT try(command) FROM unnest(ARRAY['INSERT INTO doc VALUES (3, '''', 2)', 'UP
     $$SELECT interlock.lock_row('doc', 1, 'anna')$$, $$SELECT interlock.save_row('doc', 1, 'anna', '{"status": 2}')$$]) command;
 SELECT interlock.enable_marker('doc', '1 hour', false, status_column => 'status');
 SELECT try('UPDATE doc SET status = 2 WHERE id = 1');
--- one that is there all the same: no function and no sweep writes over it, by either way; by hand it can be set
+-- a row that has another value nevertheless: no function and no sweep changes it, directly or by a statement; plain SQL can set it
 SET session_replication_role = replica;
 INSERT INTO doc VALUES (5, 'x', 2, 'hand', now(), now() - interval '1 min');
 RESET session_replication_role;

@@ -47,7 +47,7 @@ CREATE FUNCTION as_bert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.agent
 CREATE TRIGGER as_bert BEFORE UPDATE ON work_order FOR EACH ROW EXECUTE FUNCTION as_bert();
 SELECT outcome, reason FROM interlock.try_transition('work_order', 6, 'open', 'claimed', '{"agent": "anna"}');
 DROP TRIGGER as_bert ON work_order;
--- an answer is only for the row of the function: what triggers write beside it is refused as ever
+-- only the row of the function gets an answer: what its triggers write to other rows raises the error
 CREATE FUNCTION claim_next() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE work_order SET status = 'claimed', agent = 'bert' WHERE id = NEW.id + 1;

@@ -170,9 +170,8 @@ foreign("SELECT interlock.$_") for
   q(configure('split', '{"versioning": {"version_column": "version"}}'));
 
 sql('DROP FOREIGN TABLE split_2', q(SELECT interlock.enable_versioning('split')), 'CREATE TABLE elsewhere (id int, state text, version bigint)',
-    q(CREATE FUNCTION options() RETURNS text LANGUAGE sql AS $$
-        SELECT format('host %L, port %L, dbname %L', current_setting('unix_socket_directories'), current_setting('port'), current_database()) $$),
-    q(DO $$ BEGIN EXECUTE format('ALTER SERVER other OPTIONS (ADD %s)', replace(options(), ', ', ', ADD ')); END $$),
+    q(DO $$ BEGIN EXECUTE format('ALTER SERVER other OPTIONS (host %L, port %L, dbname %L)',
+        current_setting('unix_socket_directories'), current_setting('port'), current_database()); END $$),
     'CREATE USER MAPPING FOR CURRENT_USER SERVER other',
     q(CREATE FOREIGN TABLE split_2 PARTITION OF split FOR VALUES FROM (10) TO (20) SERVER other OPTIONS (table_name 'elsewhere')));
 sql('INSERT INTO split VALUES (11)');
